@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Makes tools available and prints the path of each, one a line: internal/tools/build.sh TOOL...
+#
+# A tool is a folder beside this script whose go.mod names the package and its version. An installed program of
+# exactly that version is used as it is; otherwise it is built once through the Go module proxy and kept in the
+# user's cache folder, by version and platform. Progress goes to standard error.
+set -euo pipefail
+
+tools=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/kura-tools
+
+say() { printf 'tools: %s\n' "$*" >&2; }
+
+# What a first build takes on two cores, for the person who waits.
+usual_time() {
+  case $1 in
+    tofu) echo "about 5 minutes" ;;
+    golangci-lint) echo "about a minute and a half" ;;
+    *) echo "less than a minute" ;;
+  esac
+}
+
+ldflags() {
+  case $1 in
+    tofu) echo "-s -w -X github.com/opentofu/opentofu/version.dev=no" ;; # else it calls itself 1.12.6-dev
+    *) echo "-s -w" ;;
+  esac
+}
+
+# fits PROGRAM MODULE VERSION: is PROGRAM built from exactly this version? What the Go linker stamped is asked
+# first; release downloads, which carry no module version, are asked themselves.
+fits() {
+  local program=$1 module=$2 version=$3 line
+  while read -r line; do
+    [[ $line == "mod $module $version"* ]] && return 0
+  done < <(go version -m "$program" 2>/dev/null | tr -s '\t' ' ' | sed 's/^ //')
+  [[ " $(CHECKPOINT_DISABLE=1 TF_CLI_CONFIG_FILE=/dev/null "$program" --version 2>/dev/null | tr '\n' ' ')" =~ [[:space:]]v?"${version#v}"[[:space:]] ]]
+}
+
+# In a subshell, so that its trap and its lock end with it, however it ends.
+build() (
+  tool=$1 package=$2 out=$3 SECONDS=0
+  mkdir -p "$(dirname "$out")"
+  exec 9>"$out.lock"
+  if command -v flock >/dev/null; then
+    flock -n 9 || { say "$tool: another make builds it, waiting"; flock 9; }
+  fi
+  [[ ! -x $out ]] || return 0
+  say "$tool: building it once for this machine, usually $(usual_time "$tool") on two cores"
+  # -mod=mod completes go.mod and go.sum; in a copy, the tree stays clean.
+  work=$(mktemp -d "$(dirname "$out")/build.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  cp "$tools/$tool/go.mod" "$tools/$tool/go.sum" "$work"
+  if ! (cd "$work" && GOWORK=off GOFLAGS='' go build -mod=mod -trimpath -buildvcs=false -ldflags "$(ldflags "$tool")" -o program "$package"); then
+    say "$tool: the build failed, see above; it needs the Go module proxy (go env GOPROXY) and about 3 GB for the Go caches"
+    exit 1
+  fi
+  mv "$work/program" "$out"
+  say "$tool: built in $SECONDS s, kept as $out"
+)
+
+main() {
+  [[ $# -gt 0 ]] || { echo "usage: $0 TOOL..." >&2; exit 2; }
+  local tool package version module installed out
+  for tool; do
+    [[ -f $tools/$tool/go.mod ]] || { say "there is no tool named $tool; there are: $(cd "$tools" && echo */ | tr -d /)"; exit 2; }
+    package=$(awk '$1 == "tool" { print $2 }' "$tools/$tool/go.mod")
+    read -r module version < <(awk '$1 == "require" { print $2, $3 }' "$tools/$tool/go.mod")
+    out=$cache/$tool/$version/$(go env GOOS)_$(go env GOARCH)/$tool
+    installed=$(command -v "$tool" || true)
+    if [[ ! -x $out && -n $installed ]] && fits "$installed" "$module" "$version"; then
+      out=$installed
+    elif [[ ! -x $out ]]; then
+      build "$tool" "$package" "$out"
+    fi
+    printf '%s\n' "$out"
+  done
+}
+
+main "$@"
