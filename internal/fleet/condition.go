@@ -1,0 +1,124 @@
+package fleet
+
+// ConditionType names an aspect of a server that is observed.
+type ConditionType string
+
+// Condition types, in the order in which they are shown.
+const (
+	ConditionReady               ConditionType = "Ready"
+	ConditionInstanceObserved    ConditionType = "InstanceObserved"
+	ConditionImageConverged      ConditionType = "ImageConverged"
+	ConditionManifestConverged   ConditionType = "ManifestConverged"
+	ConditionProgressing         ConditionType = "Progressing"
+	ConditionEndpointReady       ConditionType = "EndpointReady"
+	ConditionGlobalEndpointReady ConditionType = "GlobalEndpointReady"
+	ConditionDNSOwned            ConditionType = "DNSOwned"
+	ConditionSidecarReady        ConditionType = "SidecarReady"
+	ConditionURLConverged        ConditionType = "URLConverged"
+)
+
+// Reason is one word of a closed set: why a condition, a status, a verdict or a
+// task is as it is.
+type Reason string
+
+// Reasons of conditions, statuses and verdicts.
+const (
+	ReasonUnset         Reason = ""
+	ReasonReady         Reason = "Ready"
+	ReasonNotApplicable Reason = "NotApplicable" // the region declares none
+	ReasonNotChecked    Reason = "NotChecked"    // nothing was read yet
+
+	// InstanceObserved
+	ReasonObserved            Reason = "Observed"
+	ReasonNotObservedYet      Reason = "NotObservedYet"
+	ReasonEndpointUnreachable Reason = "RuntimeUnreachable" // the runtime does not answer
+	ReasonRuntimeRefused      Reason = "RuntimeRefused"     // 401, 403
+	ReasonRuntimeError        Reason = "RuntimeError"       // 408, 429, 5xx, an answer that cannot be read
+	ReasonUnknownRegion       Reason = "UnknownRegion"      // region, account or template is gone from the store
+	ReasonNotRenderable       Reason = "NotRenderable"      // the declaration no longer renders
+
+	// ImageConverged, ManifestConverged, URLConverged
+	ReasonConverged        Reason = "Converged"
+	ReasonAbsent           Reason = "Absent"
+	ReasonDrifted          Reason = "Drifted"
+	ReasonRollingOut       Reason = "RollingOut"
+	ReasonUnparsableImage  Reason = "UnparsableImage"
+	ReasonServiceMissing   Reason = "ServiceMissing"
+	ReasonServiceStopped   Reason = "ServiceStopped"
+	ReasonDocumentDiffers  Reason = "DocumentDiffers"
+	ReasonURLMove          Reason = "URLMove"
+	ReasonNotPublished     Reason = "NotPublished"
+	ReasonForeignOwner     Reason = "ForeignOwner"
+	ReasonOwned            Reason = "Owned"
+	ReasonOwnershipUnknown Reason = "OwnershipUnknown"
+
+	// Progressing
+	ReasonSettled   Reason = "Settled"
+	ReasonReplacing Reason = "Replacing"
+	ReasonApplying  Reason = "Applying"
+	ReasonRetrying  Reason = "Retrying"
+	ReasonWaiting   Reason = "WaitingForEndpoint"
+	ReasonStalled   Reason = "Stalled"
+	ReasonHeld      Reason = "Held"
+
+	// EndpointReady, GlobalEndpointReady (R1)
+	ReasonNotResolvable    Reason = "NotResolvable"
+	ReasonConnectFailed    Reason = "ConnectFailed"
+	ReasonTLSNotReady      Reason = "TLSNotReady"
+	ReasonHTTPNotReady     Reason = "HTTPNotReady"
+	ReasonTimeout          Reason = "Timeout"
+	ReasonEndpointNotReady Reason = "EndpointNotReady"
+	ReasonGlobalNotReady   Reason = "GlobalNotReady"
+
+	// statuses and tasks that a runtime refused
+	ReasonForeignInstance Reason = "ForeignInstance"
+	ReasonCrashLoop       Reason = "CrashLoop"
+	ReasonImagePullFailed Reason = "ImagePullFailed"
+	ReasonCreateFailed    Reason = "CreateFailed"
+	ReasonStartFailed     Reason = "StartFailed"
+	ReasonStopFailed      Reason = "StopFailed"
+	ReasonRemoveFailed    Reason = "RemoveFailed"
+	ReasonForbidden       Reason = "Forbidden"
+	ReasonInvalid         Reason = "Invalid"
+	ReasonPlanTimedOut    Reason = "PlanTimedOut"
+
+	// verdicts
+	ReasonPaused       Reason = "Paused"
+	ReasonObserveOnly  Reason = "ObserveOnly"
+	ReasonAdmission    Reason = "Admission"
+	ReasonNotLeader    Reason = "NotLeader"
+	ReasonAccepted     Reason = "Accepted" // written, not projected yet
+	ReasonUnpublishing Reason = "Unpublishing"
+	ReasonDeleting     Reason = "Deleting"
+	ReasonGone         Reason = "Gone"
+)
+
+// Setter names who sets a condition.
+type Setter string
+
+// SetterProjection is the projection: what sets every condition so far.
+const SetterProjection Setter = "projection"
+
+// ConditionRule is a row of the one table of conditions.
+type ConditionRule struct {
+	Type    ConditionType
+	Setter  Setter
+	Meaning string
+	Reasons []Reason // the closed set
+}
+
+// ConditionRules lists every condition type, in the order in which they are shown.
+func ConditionRules() []ConditionRule {
+	return []ConditionRule{
+		{ConditionReady, SetterProjection, "summary: the server is active, answers, and nothing is open", []Reason{ReasonReady, ReasonAbsent, ReasonRollingOut, ReasonDrifted, ReasonEndpointNotReady, ReasonGlobalNotReady, ReasonStalled, ReasonURLMove, ReasonHeld, ReasonDeleting, ReasonNotObservedYet, ReasonForeignInstance, ReasonCrashLoop, ReasonImagePullFailed, ReasonCreateFailed, ReasonStartFailed, ReasonStopFailed, ReasonRemoveFailed, ReasonForbidden, ReasonInvalid, ReasonPlanTimedOut, ReasonUnknownRegion, ReasonNotRenderable, ReasonForeignOwner, ReasonOwnershipUnknown}},
+		{ConditionInstanceObserved, SetterProjection, "the newest read of the runtime answered about this instance", []Reason{ReasonObserved, ReasonNotObservedYet, ReasonEndpointUnreachable, ReasonRuntimeRefused, ReasonRuntimeError, ReasonUnknownRegion, ReasonNotRenderable}},
+		{ConditionImageConverged, SetterProjection, "every carrier of the image runs the desired one", []Reason{ReasonConverged, ReasonAbsent, ReasonDrifted, ReasonRollingOut, ReasonUnparsableImage, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
+		{ConditionManifestConverged, SetterProjection, "every service runs from the desired document", []Reason{ReasonConverged, ReasonAbsent, ReasonServiceMissing, ReasonServiceStopped, ReasonDocumentDiffers, ReasonCrashLoop, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
+		{ConditionProgressing, SetterProjection, "work is under way or due", []Reason{ReasonSettled, ReasonReplacing, ReasonApplying, ReasonRetrying, ReasonWaiting, ReasonStalled, ReasonHeld, ReasonDeleting, ReasonNotObservedYet}},
+		{ConditionEndpointReady, SetterProjection, "the declared endpoint answers right now", []Reason{ReasonReady, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},
+		{ConditionGlobalEndpointReady, SetterProjection, "the declared global endpoint answers right now", []Reason{ReasonReady, ReasonNotApplicable, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},
+		{ConditionDNSOwned, SetterProjection, "the ownership records of the declared host say ours", []Reason{ReasonOwned, ReasonNotApplicable, ReasonForeignOwner, ReasonOwnershipUnknown}},
+		{ConditionSidecarReady, SetterProjection, "every replica's sidecar says ready", []Reason{ReasonNotApplicable}},
+		{ConditionURLConverged, SetterProjection, "the published url is the declared one", []Reason{ReasonConverged, ReasonNotPublished, ReasonURLMove, ReasonForeignOwner, ReasonDeleting}},
+	}
+}

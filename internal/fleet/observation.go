@@ -1,0 +1,88 @@
+package fleet
+
+import "time"
+
+// Observation is what was seen of a server, each part with its own time.
+type Observation struct {
+	Instance  InstanceObservation
+	Endpoint  ProbeObservation // of the declared public url
+	Published ProbeObservation // of the published url, where it differs from the declared one
+	Global    ProbeObservation // of the declared global url, where the region declares one
+	Ownership OwnershipObservation
+}
+
+// InstanceObservation is the newest read of a server's instance.
+type InstanceObservation struct {
+	// Begun is when the last read that answered began; zero: none has answered.
+	Begun time.Time
+	// Unreadable is set while the newest read did not answer (P2). What the last
+	// good read saw stays.
+	Unreadable *ReadFailure
+	// Containers are all containers on the endpoint that bear one of the server's
+	// names or its labels, sorted by name.
+	Containers []Container
+}
+
+// ReadFailure says why a read did not answer about this object.
+type ReadFailure struct {
+	Reason  Reason
+	Message string
+	Since   time.Time
+	Count   int // consecutive failures; kept in memory
+}
+
+// ContainerState is the state of a container as the engine tells it.
+type ContainerState string
+
+// Container states; what the engine calls otherwise is mapped to the nearest.
+const (
+	ContainerCreated ContainerState = "created"
+	ContainerRunning ContainerState = "running"
+	ContainerExited  ContainerState = "exited"
+)
+
+// Container is one observed container.
+type Container struct {
+	Service string         `json:"service"`           // from its label; "" when it is not ours
+	Account string         `json:"account,omitempty"` // whose it is, from its labels
+	Region  string         `json:"region,omitempty"`
+	Name    string         `json:"name"`
+	ID      string         `json:"id"`
+	Image   string         `json:"image"`
+	State   ContainerState `json:"state"`
+	Digest  string         `json:"digest,omitempty"` // of the document it was made from (C3)
+	Ports   map[string]int `json:"ports,omitempty"`  // published host ports by "<container port>/<protocol>"
+	// Foreign is set where the container is not ours (C7): it names whose it is.
+	Foreign string `json:"foreign,omitempty"`
+	// Exit facts of a container that is not running.
+	ExitCode int        `json:"exit_code,omitempty"`
+	Started  *time.Time `json:"started_at,omitempty"`
+	Finished *time.Time `json:"finished_at,omitempty"`
+}
+
+// ProbeObservation is the newest answer of an endpoint (R1).
+type ProbeObservation struct {
+	URL     string
+	Begun   time.Time // zero: never probed
+	Ready   bool
+	Reason  Reason // Ready, NotResolvable, ConnectFailed, TLSNotReady, HTTPNotReady, Timeout
+	Message string
+}
+
+// Ownership is what the TXT records say of a host (D3).
+type Ownership string
+
+// Ownerships.
+const (
+	OwnershipNotChecked Ownership = ""        // dns.mode = "none": stated, not checked
+	OwnershipOurs       Ownership = "ours"    // a read said ours
+	OwnershipForeign    Ownership = "foreign" // a read named another owner
+	OwnershipUnknown    Ownership = "unknown" // no read has answered
+)
+
+// OwnershipObservation is the newest read of the ownership records of the declared host.
+type OwnershipObservation struct {
+	Ownership Ownership
+	Owner     string // the other owner
+	Host      string
+}

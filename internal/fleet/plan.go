@@ -1,0 +1,238 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+)
+
+// PlanKind is what a plan does.
+type PlanKind string
+
+// Plan kinds.
+const (
+	PlanApply   PlanKind = "apply"   // create or start what is absent
+	PlanReplace PlanKind = "replace" // swap a service for a new one (C4)
+	PlanDestroy PlanKind = "destroy"
+)
+
+// Cause is why a server is not settled.
+type Cause string
+
+// Causes.
+const (
+	CauseRollOut    Cause = "roll-out"   // the image of the latest deployment is not there yet
+	CauseRecreation Cause = "recreation" // the instance, or a part of it, is gone or stopped
+	CauseManifest   Cause = "manifest"   // the document differs
+	CauseURLMove    Cause = "url-move"   // the declared url differs from the published one
+	CauseEndpoint   Cause = "endpoint"   // all runs as declared and does not answer yet
+	CauseCleanup    Cause = "cleanup"    // labelled leftovers of no active plan
+	CauseDestroy    Cause = "destroy"
+)
+
+// TaskKind is one step of a plan.
+type TaskKind string
+
+// Task kinds of the container runtime (C4). Each is idempotent.
+const (
+	// TaskCreate makes the image present and creates the container Name with the
+	// document whose digest is Digest, together with the volumes it names. It is
+	// what may fail, and costs nobody anything. Its result is the container's id.
+	TaskCreate TaskKind = "create"
+	// TaskStop stops ContainerID: its signal, its grace period, then SIGKILL (C6).
+	TaskStop TaskKind = "stop"
+	// TaskRename gives ContainerID the name Name.
+	TaskRename TaskKind = "rename"
+	// TaskStart starts ContainerID.
+	TaskStart TaskKind = "start"
+	// TaskRemove removes ContainerID, which does not run.
+	TaskRemove TaskKind = "remove"
+	// TaskRemoveVolumes removes the server's named volumes that are not retained (C13).
+	TaskRemoveVolumes TaskKind = "remove-volumes"
+)
+
+// TaskState is where a task stands.
+type TaskState string
+
+// Task states.
+const (
+	TaskPending TaskState = "pending"
+	TaskRunning TaskState = "running" // claimed; after a crash it is run again
+	TaskDone    TaskState = "done"
+)
+
+// Task is one idempotent step of a plan.
+type Task struct {
+	ID      string   `json:"id"`
+	Kind    TaskKind `json:"kind"`
+	Service string   `json:"service,omitempty"`
+	// Name is the container name that the task creates or gives.
+	Name string `json:"name,omitempty"`
+	// ContainerID is what the task acts on. Where an earlier task of the plan
+	// creates the container, it is filled in from that task's outcome.
+	ContainerID string `json:"container_id,omitempty"`
+	// CreatedBy is the id of the task whose outcome fills ContainerID.
+	CreatedBy string    `json:"created_by,omitempty"`
+	Digest    string    `json:"digest,omitempty"` // of the document to create
+	Grace     Duration  `json:"grace,omitempty"`  // of a stop
+	State     TaskState `json:"state"`
+	Tries     int       `json:"tries,omitempty"`
+	// NotBefore is when a task that failed transiently is due again.
+	NotBefore *time.Time `json:"not_before,omitempty"`
+	// Deadline is when the running task's effects are over.
+	Deadline *time.Time `json:"deadline,omitempty"`
+	// Outcome is the answer to the last try; Noted says that a projection has taken
+	// it into account.
+	Outcome *Outcome `json:"outcome,omitempty"`
+	Noted   bool     `json:"noted,omitempty"`
+}
+
+// Class says what an answer to a change means for what comes next.
+type Class string
+
+// Classes of answers.
+const (
+	ClassOK        Class = "ok"
+	ClassTransient Class = "transient" // again with backoff, the deployment stays open
+	ClassRefused   Class = "refused"   // the deployment failed, with the reason
+)
+
+// Outcome is the runtime's answer to a task.
+type Outcome struct {
+	Class   Class  `json:"class"`
+	Reason  Reason `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Answered is false where the runtime did not answer: an effect may still land
+	// until the task's deadline.
+	Answered    bool      `json:"answered"`
+	ContainerID string    `json:"container_id,omitempty"`
+	Forced      bool      `json:"forced,omitempty"` // the stop needed SIGKILL (C6)
+	At          time.Time `json:"at"`
+}
+
+// Plan is an ordered list of tasks, stored before the first one runs (S4).
+type Plan struct {
+	ID         string    `json:"id"`
+	Kind       PlanKind  `json:"kind"`
+	Cause      Cause     `json:"cause"`
+	Generation int64     `json:"generation"`
+	Revision   string    `json:"revision"`
+	Attempt    int       `json:"attempt"`
+	CreatedAt  time.Time `json:"created_at"`
+	Deadline   time.Time `json:"deadline"`
+	Tasks      []Task    `json:"tasks"`
+}
+
+// Current returns the index of the first task that is not done, or -1.
+func (p *Plan) Current() int {
+	if p == nil {
+		return -1
+	}
+	for i := range p.Tasks {
+		if p.Tasks[i].State != TaskDone {
+			return i
+		}
+	}
+	return -1
+}
+
+// Runnable returns the index of the task that may run at now, or -1.
+func (p *Plan) Runnable(now time.Time) int {
+	i := p.Current()
+	if i < 0 {
+		return -1
+	}
+	t := p.Tasks[i]
+	if t.Outcome != nil && !t.Noted {
+		return -1 // answered, and the projection has not looked at it yet
+	}
+	if t.NotBefore != nil && t.NotBefore.After(now) {
+		return -1
+	}
+	return i
+}
+
+// Claim marks task i as running until deadline and returns it.
+func (p *Plan) Claim(i int, deadline time.Time) Task {
+	t := &p.Tasks[i]
+	t.State, t.Deadline, t.Outcome, t.Noted, t.NotBefore = TaskRunning, &deadline, nil, false, nil
+	t.Tries++
+	return *t
+}
+
+// Record stores the answer to task i. A success ends the task and fills in the
+// container id of the tasks that it created the container for; what another answer
+// means is for the projection to say.
+func (p *Plan) Record(i int, o Outcome) {
+	t := &p.Tasks[i]
+	t.Outcome, t.Noted = &o, false
+	if o.Class != ClassOK {
+		t.State = TaskPending
+		return
+	}
+	t.State = TaskDone
+	for j := i + 1; j < len(p.Tasks); j++ {
+		if p.Tasks[j].CreatedBy == t.ID {
+			p.Tasks[j].ContainerID = o.ContainerID
+		}
+	}
+}
+
+// Timeout is how long the task may run: what its effects are bounded by.
+func (t Task) Timeout() time.Duration {
+	switch t.Kind {
+	case TaskCreate:
+		return 10 * time.Minute // an image may have to be pulled
+	case TaskStop:
+		return t.Grace.Std() + 30*time.Second
+	case TaskRename, TaskStart, TaskRemove, TaskRemoveVolumes:
+		return time.Minute
+	default:
+		return time.Minute
+	}
+}
+
+// Clone returns a deep copy.
+func (p *Plan) Clone() *Plan {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	c.Tasks = make([]Task, len(p.Tasks))
+	for i, t := range p.Tasks {
+		t.NotBefore, t.Deadline, t.Outcome = clone(t.NotBefore), clone(t.Deadline), clone(t.Outcome)
+		c.Tasks[i] = t
+	}
+	return &c
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// Describe says in a few words what the task does.
+func (t Task) Describe() string {
+	short := t.ContainerID
+	if len(short) > 12 {
+		short = short[:12]
+	}
+	switch t.Kind {
+	case TaskCreate:
+		return fmt.Sprintf("create container %s", t.Name)
+	case TaskStop:
+		return fmt.Sprintf("stop %s container %s", t.Service, short)
+	case TaskRename:
+		return fmt.Sprintf("rename container %s to %s", short, t.Name)
+	case TaskStart:
+		return fmt.Sprintf("start %s container %s", t.Service, short)
+	case TaskRemove:
+		return fmt.Sprintf("remove %s container %s", t.Service, short)
+	case TaskRemoveVolumes:
+		return "remove the server's volumes"
+	default:
+		return string(t.Kind)
+	}
+}

@@ -1,0 +1,46 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+)
+
+// PortNeed is a host port that every server of a region takes on its endpoint.
+type PortNeed struct {
+	Service  string
+	Port     string
+	Protocol string
+	Fixed    int // the declared host port; 0: to be assigned (C12)
+}
+
+// Key names the port as Intent.Ports does.
+func (n PortNeed) Key() string { return portKey(n.Service, n.Port) }
+
+func portKey(service, port string) string { return service + "/" + port }
+
+// PortNeeds returns the host ports to assign or to claim, sorted by key.
+func PortNeeds(r Region) []PortNeed {
+	if r.Containers == nil {
+		return nil
+	}
+	var needs []PortNeed
+	for service, s := range r.Containers.Services {
+		for port, p := range s.withDefaults().Ports {
+			needs = append(needs, PortNeed{Service: service, Port: port, Protocol: p.Protocol, Fixed: p.Host})
+		}
+	}
+	slices.SortFunc(needs, func(a, b PortNeed) int { return cmp.Compare(a.Key(), b.Key()) })
+	return needs
+}
+
+// endpointPort finds the port that serves an endpoint, "public" or "grpc".
+func (c *Containers) endpointPort(endpoint string) (service, port string, found bool) {
+	for service, s := range c.Services {
+		for port, p := range s.Ports {
+			if p.Endpoint == endpoint {
+				return service, port, true // validation allows only one
+			}
+		}
+	}
+	return "", "", false
+}

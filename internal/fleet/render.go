@@ -1,0 +1,154 @@
+package fleet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+)
+
+// Render renders what a server should be. It is the one renderer (P13): create,
+// update, check and dry run all share it, and so agree. latest may be zero while
+// there is no deployment; the intent's image is then rendered.
+//
+// An error says that the declaration does not render: a template is missing, a host
+// collides with another environment's, or a port has not been assigned.
+func Render(e Environment, a Account, r Region, templates map[string]HostTemplate, in Intent, latest Deployment) (Desired, error) {
+	key := ServerKey{Account: a.ID, Region: r.Name}
+	fault := func(err error) (Desired, error) {
+		return Desired{}, &Error{Code: CodeInvalid, Message: fmt.Sprintf("server %s does not render", key), Err: err}
+	}
+	if err := e.usable(); err != nil {
+		return fault(err)
+	}
+	r = r.WithDefaults()
+	d := Desired{ImageTag: cmp.Or(latest.ImageTag, in.ImageTag)}
+	var err error
+	if d.Instance, err = InstanceName(a.ID, r.ClusterID); err != nil {
+		return fault(err)
+	}
+	if d.Hosts, err = renderHosts(e, a, r, templates); err != nil {
+		return fault(err)
+	}
+	if r.Kubernetes != nil {
+		d.urls(r, 0, 0)
+		if d.Revision, err = kubernetesRevision(a, r, d, in.Overrides, latest.RestartMark); err != nil {
+			return fault(err)
+		}
+		return d, nil
+	}
+	if r.Containers == nil {
+		return fault(errors.New("the region has no runtime; declare kubernetes or containers"))
+	}
+	doc := documents{env: e, account: a, region: r, intent: in, restartMark: latest.RestartMark, desired: d}
+	if d.Containers, err = doc.render(); err != nil {
+		return fault(err)
+	}
+	d.urls(r, doc.endpointHostPort(EndpointPublic), doc.endpointHostPort(EndpointGRPC))
+	d.Revision, err = containersRevision(d.Containers)
+	return d, err
+}
+
+func renderHosts(e Environment, a Account, r Region, templates map[string]HostTemplate) (Hosts, error) {
+	input := HostInput{AccountHandle: a.PublicHandle(), ClusterID: r.ClusterID, Region: r.Name}
+	var hosts Hosts
+	for _, h := range []struct {
+		field, template string
+		host            *string
+	}{
+		{"public", r.Hosts.Public, &hosts.Public},
+		{"grpc", r.Hosts.GRPC, &hosts.GRPC},
+		{"global", r.Hosts.Global, &hosts.Global},
+	} {
+		if h.template == "" {
+			continue
+		}
+		t, known := templates[h.template]
+		if !known {
+			return Hosts{}, fmt.Errorf("hosts.%s of region %q names host template %q, which does not exist; declare it or name another", h.field, r.Name, h.template)
+		}
+		var err error
+		if *h.host, err = e.RenderHost(t.Pattern, input); err != nil {
+			return Hosts{}, fmt.Errorf("host template %q: %w", t.Name, err)
+		}
+	}
+	return hosts, nil
+}
+
+// urls fills in the declared urls. The port is the one of the probe where it is
+// declared (a proxy in front), else the container's host port, else the scheme's.
+// The global host leads straight to the servers of several regions, so its port is
+// the public one.
+func (d *Desired) urls(r Region, public, grpc int) {
+	scheme := r.Readiness.Scheme
+	public = cmp.Or(r.Readiness.Port, public)
+	d.URL = endpointURL(scheme, d.Hosts.Public, public)
+	d.GRPCURL = endpointURL(scheme, d.Hosts.GRPC, grpc)
+	d.GlobalURL = endpointURL(scheme, d.Hosts.Global, public)
+}
+
+func endpointURL(scheme, host string, port int) string {
+	if host == "" {
+		return ""
+	}
+	if port == 0 || (scheme == SchemeHTTPS && port == 443) || (scheme == SchemeHTTP && port == 80) {
+		return scheme + "://" + host
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// containersRevision hashes the digests of the services.
+func containersRevision(doc *ContainerDocument) (string, error) {
+	digests := map[string]string{}
+	for _, s := range doc.Services {
+		digests[s.Service] = s.Digest
+	}
+	return hash(digests)
+}
+
+// kubernetesRevision hashes what a KuraInstance is made of. Switches that say how to
+// apply it, not what, stay out.
+func kubernetesRevision(a Account, r Region, d Desired, o *Overrides, restartMark string) (string, error) {
+	k := *r.Kubernetes
+	k.ForceConflicts, k.DeleteOrphans = false, false
+	if o != nil && o.Kubernetes != nil {
+		k.Replicas = cmp.Or(o.Kubernetes.Replicas, k.Replicas)
+		if o.Kubernetes.StorageSize != "" {
+			storage := Storage{Size: o.Kubernetes.StorageSize}
+			if k.Storage != nil {
+				storage.Class = k.Storage.Class
+			}
+			k.Storage = &storage
+		}
+		k.Env = merge(k.Env, o.Kubernetes.Env)
+	}
+	return hash(struct {
+		Instance    string     `json:"instance"`
+		Account     string     `json:"account"`
+		Handle      string     `json:"handle"`
+		Region      string     `json:"region"`
+		ImageTag    string     `json:"image_tag"`
+		Hosts       Hosts      `json:"hosts"`
+		Location    *Location  `json:"location,omitempty"`
+		RestartMark string     `json:"restart_mark,omitempty"`
+		Kubernetes  Kubernetes `json:"kubernetes"`
+	}{d.Instance, a.ID, lowerHandle(a.PublicHandle()), r.Name, d.ImageTag, d.Hosts, r.Location, restartMark, k})
+}
+
+// merge returns base with the entries of over.
+func merge(base, over map[string]string) map[string]string {
+	if len(base)+len(over) == 0 {
+		return nil
+	}
+	m := maps.Clone(base)
+	if m == nil {
+		m = map[string]string{}
+	}
+	maps.Copy(m, over)
+	return m
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

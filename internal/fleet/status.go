@@ -1,0 +1,186 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// ServerStatus is the projected status of a server.
+type ServerStatus string
+
+// Server statuses.
+const (
+	StatusProvisioning ServerStatus = "provisioning"
+	StatusActive       ServerStatus = "active"
+	StatusFailed       ServerStatus = "failed"
+	StatusDestroying   ServerStatus = "destroying"
+	StatusDestroyed    ServerStatus = "destroyed"
+)
+
+// Verdict is the one word that the API and Terraform show of a server.
+type Verdict string
+
+// Verdicts, in order of precedence.
+const (
+	VerdictDestroying  Verdict = "destroying"
+	VerdictUnobserved  Verdict = "unobserved"
+	VerdictStalled     Verdict = "stalled"
+	VerdictFailed      Verdict = "failed"
+	VerdictConverged   Verdict = "converged"
+	VerdictAbsent      Verdict = "absent"  // only in a region that observes
+	VerdictDrifted     Verdict = "drifted" // only in a region that observes
+	VerdictHeld        Verdict = "held"
+	VerdictProgressing Verdict = "progressing"
+)
+
+// Status is what was projected of a server from its intent and from what was last
+// observed. Only a turn writes it, with a comparison of the intent's revision (P17).
+type Status struct {
+	Status        ServerStatus `json:"status"`
+	Reason        Reason       `json:"reason,omitempty"` // always set when failed (P20)
+	Message       string       `json:"message,omitempty"`
+	Verdict       Verdict      `json:"verdict"`
+	VerdictReason Reason       `json:"verdict_reason,omitempty"`
+
+	// Generation and Revision are the intent's generation and the manifest revision
+	// that this status was projected from.
+	Generation int64  `json:"generation"`
+	Revision   string `json:"revision,omitempty"`
+
+	// Served facts: set by P5, kept until the server is destroyed.
+	ServingImageTag string `json:"serving_image_tag,omitempty"`
+	PublishedURL    string `json:"published_url,omitempty"`
+	// Aliases are the hosts that stay routed after a move (H8).
+	Aliases []Alias `json:"aliases,omitempty"`
+
+	ObservedImageTag string      `json:"observed_image_tag,omitempty"`
+	Containers       []Container `json:"containers,omitempty"`
+	Conditions       []Condition `json:"conditions"`
+	Holds            []Hold      `json:"holds,omitempty"`
+
+	// Plan is the stored plan in progress. Intended is the plan that would run if
+	// nothing held it or if the region healed; it is shown, never run (S10, S11).
+	Plan     *Plan `json:"plan,omitempty"`
+	Intended *Plan `json:"intended,omitempty"`
+
+	// Refusal is the last answer of the runtime that refused a task for the present
+	// generation and revision; P5 and a new generation clear it.
+	Refusal *Refusal `json:"refusal,omitempty"`
+	// Attempts counts the plans made for the present cause; the next one is due at
+	// NextAttempt (P9).
+	Attempts    int        `json:"attempts,omitempty"`
+	NextAttempt *time.Time `json:"next_attempt,omitempty"`
+	// Plans counts all plans ever stored for the server; it makes task ids new in
+	// each plan (S5).
+	Plans int64 `json:"plans,omitempty"`
+
+	// Settled is the last generation and revision at which P5 held.
+	Settled Settled `json:"settled,omitzero"`
+	// ConvergedAt is when the image and the document were first seen equal; only a
+	// probe begun after it can make the server active.
+	ConvergedAt *time.Time `json:"converged_at,omitempty"`
+	// EffectsUntil is the time until which an effect of an earlier plan may still
+	// land: a read begun before it says nothing (P18).
+	EffectsUntil *time.Time `json:"effects_until,omitempty"`
+
+	// VolumesRemoved says that a destroy plan has removed the server's volumes.
+	VolumesRemoved bool `json:"volumes_removed,omitempty"`
+
+	Clock StallClock `json:"clock,omitzero"`
+	// Admitted says that a place of the region's max_unsettled was given to this
+	// server for its present cause (G4).
+	Admitted bool `json:"admitted,omitempty"`
+	// Crashes counts quick exits by service (C11).
+	Crashes map[string]CrashCount `json:"crashes,omitempty"`
+}
+
+// Alias is an old host that stays routed until a time.
+type Alias struct {
+	Host  string     `json:"host"`
+	Until *time.Time `json:"until,omitempty"` // nil: until the new host serves
+}
+
+// Settled names what a server last converged to.
+type Settled struct {
+	Generation int64  `json:"generation"`
+	Revision   string `json:"revision"`
+}
+
+// Refusal is a runtime's refusal of a task.
+type Refusal struct {
+	Reason     Reason    `json:"reason"`
+	Message    string    `json:"message"`
+	Task       string    `json:"task"`
+	Generation int64     `json:"generation"`
+	Revision   string    `json:"revision"`
+	At         time.Time `json:"at"`
+}
+
+// StallClock counts the time that a server has been unsettled for one cause (P10).
+type StallClock struct {
+	Cause Cause `json:"cause,omitempty"`
+	// Accrued is what was counted before the clock last stopped.
+	Accrued Duration `json:"accrued,omitempty"`
+	// Since is when the clock last started; nil while it stands.
+	Since *time.Time `json:"since,omitempty"`
+	// Expired says that the clock has passed the region's stall_after.
+	Expired bool `json:"expired,omitempty"`
+}
+
+// CrashCount counts exits within 10 s of a start (C11).
+type CrashCount struct {
+	Quick        int       `json:"quick"`
+	LastFinished time.Time `json:"last_finished"` // by the engine's clock: tells exits apart
+	SeenAt       time.Time `json:"seen_at"`       // by ours: restarts back off from here
+	// RunningSince is when the service was first seen running after the last exit.
+	RunningSince *time.Time `json:"running_since,omitempty"`
+}
+
+// HoldKind is why nothing may be changed now.
+type HoldKind string
+
+// Holds.
+const (
+	HoldPaused    HoldKind = "paused"     // server, region or daemon
+	HoldObserve   HoldKind = "observe"    // the region only observes (S10)
+	HoldAdmission HoldKind = "admission"  // max_unsettled is reached (G4)
+	HoldNotLeader HoldKind = "not_leader" // another kurad leads (G2)
+	HoldOwnership HoldKind = "ownership"  // the new url belongs to somebody else (D3)
+)
+
+// Hold is a reason why nothing may be changed now.
+type Hold struct {
+	Kind    HoldKind `json:"kind"`
+	Message string   `json:"message"`
+}
+
+// ConditionStatus is True, False or Unknown.
+type ConditionStatus string
+
+// Condition statuses.
+const (
+	True    ConditionStatus = "True"
+	False   ConditionStatus = "False"
+	Unknown ConditionStatus = "Unknown"
+)
+
+// Condition is one observed aspect of a server. LastTransitionTime moves only with
+// the status.
+type Condition struct {
+	Type               ConditionType   `json:"type"`
+	Status             ConditionStatus `json:"status"`
+	Reason             Reason          `json:"reason"`
+	Message            string          `json:"message,omitempty"`
+	ObservedGeneration int64           `json:"observed_generation"`
+	LastTransitionTime time.Time       `json:"last_transition_time"`
+}
+
+// Clone returns a copy that shares nothing which a projection changes in place.
+func (s Status) Clone() Status {
+	s.Aliases = slices.Clone(s.Aliases)
+	s.Conditions = slices.Clone(s.Conditions)
+	s.Crashes = maps.Clone(s.Crashes)
+	s.Plan = s.Plan.Clone()
+	return s
+}

@@ -1,0 +1,31 @@
+package fleet
+
+// Gathered is everything the store holds about one server, read at one moment.
+// Account, Region and a template are missing where their record is gone.
+type Gathered struct {
+	Intent         Intent
+	IntentRevision int64 // of the store; what a turn's write compares (P17)
+	Status         *Status
+	StatusRevision int64 // 0 while there is no status
+	Latest         *Deployment
+	LatestRevision int64
+	Account        *Account
+	Region         *Region
+	Templates      map[string]HostTemplate // the region's, by name
+}
+
+// TurnWrite is the one transaction of a turn: it is refused as a whole unless the
+// intent, the status and the deployment still have the revisions it was computed from.
+type TurnWrite struct {
+	Key            ServerKey
+	IntentRevision int64
+	StatusRevision int64
+	Status         Status
+	// Latest is the changed latest deployment, nil where it did not change.
+	Latest         *Deployment
+	LatestRevision int64
+	Events         []Event
+	// Remove ends a destroyed server: intent, status, deployments and reservations go
+	// (P18); its events stay.
+	Remove bool
+}

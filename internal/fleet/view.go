@@ -1,0 +1,70 @@
+package fleet
+
+import "time"
+
+// ServerView is how a server reads through the API.
+type ServerView struct {
+	Account          string         `json:"account"`
+	Region           string         `json:"region"`
+	Generation       int64          `json:"generation"`
+	Intent           Intent         `json:"intent"`
+	Status           ServerStatus   `json:"status"`
+	Verdict          Verdict        `json:"verdict"`
+	Reason           Reason         `json:"reason,omitempty"`
+	Message          string         `json:"message,omitempty"`
+	Served           bool           `json:"served"`
+	ServingImageTag  string         `json:"serving_image_tag,omitempty"`
+	ObservedImageTag string         `json:"observed_image_tag,omitempty"`
+	Instance         string         `json:"instance"`
+	Hosts            Hosts          `json:"hosts"`
+	DeclaredURL      string         `json:"declared_url"`
+	DeclaredGRPCURL  string         `json:"declared_grpc_url,omitempty"`
+	DeclaredGlobal   string         `json:"declared_global_url,omitempty"`
+	PublishedURL     string         `json:"published_url,omitempty"`
+	Aliases          []Alias        `json:"aliases,omitempty"`
+	Ports            map[string]int `json:"ports,omitempty"`
+	Containers       []Container    `json:"containers,omitempty"`
+	Conditions       []Condition    `json:"conditions"`
+	Deployment       *Deployment    `json:"deployment,omitempty"` // the latest one
+	Plan             *Plan          `json:"plan,omitempty"`
+	IntendedPlan     *Plan          `json:"intended_plan,omitempty"`
+	Holds            []Hold         `json:"holds,omitempty"`
+	NextAttempt      *time.Time     `json:"next_attempt,omitempty"`
+	LastObservedAt   *time.Time     `json:"last_observed_at,omitempty"` // kept in memory only
+	FailedReads      int            `json:"failed_reads,omitempty"`     // consecutive, kept in memory only
+	// Stale is set on an answer to ?observe=now whose turn did not end in time.
+	Stale bool `json:"stale,omitempty"`
+}
+
+// NewServerView composes the representation of a server. status is nil before the
+// first turn; a status that was projected from an older generation shows as
+// progressing, for nothing is known of the new one yet.
+func NewServerView(intent Intent, desired Desired, status *Status, latest *Deployment) ServerView {
+	v := ServerView{
+		Account: intent.Account, Region: intent.Region, Generation: intent.Generation, Intent: intent,
+		Status: StatusProvisioning, Verdict: VerdictProgressing, Reason: ReasonAccepted,
+		Instance: desired.Instance, Hosts: desired.Hosts,
+		DeclaredURL: desired.URL, DeclaredGRPCURL: desired.GRPCURL, DeclaredGlobal: desired.GlobalURL,
+		Ports: intent.Ports, Deployment: latest, Conditions: []Condition{},
+	}
+	if status != nil {
+		v.Status, v.Verdict, v.Reason, v.Message = status.Status, status.Verdict, status.VerdictReason, status.Message
+		v.Served, v.ServingImageTag, v.ObservedImageTag = status.ServingImageTag != "", status.ServingImageTag, status.ObservedImageTag
+		v.PublishedURL, v.Aliases, v.Containers = status.PublishedURL, status.Aliases, status.Containers
+		v.Plan, v.IntendedPlan, v.Holds, v.NextAttempt = status.Plan, status.Intended, status.Holds, status.NextAttempt
+		if len(status.Conditions) > 0 {
+			v.Conditions = status.Conditions
+		}
+		if status.Generation != intent.Generation {
+			v.Verdict, v.Reason, v.Message = VerdictProgressing, ReasonAccepted, ""
+		}
+	}
+	if intent.Deleting != nil {
+		v.Verdict, v.Reason = VerdictDestroying, ReasonDeleting
+		if v.Status != StatusDestroyed {
+			v.Status = StatusDestroying
+		}
+		v.PublishedURL = ""
+	}
+	return v
+}
