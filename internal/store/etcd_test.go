@@ -1,0 +1,285 @@
+package store_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+)
+
+func embedded(t *testing.T, dir string) *store.Embedded {
+	t.Helper()
+	s, err := store.OpenEmbedded(store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+func TestEmbedded(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) store.Store { return embedded(t, filepath.Join(t.TempDir(), "store")) })
+}
+
+func TestG1_writesSurviveCloseAndReopen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s := embedded(t, dir)
+	var last int64
+	for i := range 20 {
+		last = mustPut(t, s, fmt.Sprintf("/k/%02d", i), fmt.Sprint(i))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = embedded(t, dir)
+	page, err := s.List(t.Context(), "/k/", store.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Items) != 20 || page.Revision != last {
+		t.Errorf("%d keys at revision %d, want 20 at %d", len(page.Items), page.Revision, last)
+	}
+	batches, err := s.Watch(t.Context(), "/k/", last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := <-batches; b.Revision != last {
+		t.Errorf("a watch resumed over the restart begins with %+v, want revision %d", b, last)
+	}
+}
+
+func TestG7_dataDirectoryIsForItsOwnerOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "store")
+	s := embedded(t, dir)
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %04o, want 0700", info.Mode().Perm())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.OpenEmbedded(store.Options{Dir: dir})
+	wantError(t, err, dir, "0750", "chmod 700")
+}
+
+func TestG7_dataDirectoryInUseIsRefusedAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s := embedded(t, dir)
+	_, err := store.OpenEmbedded(store.Options{Dir: dir})
+	wantError(t, err, dir, "another process uses it")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	embedded(t, dir)
+}
+
+func TestG7_unusableDataDirectoryIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.OpenEmbedded(store.Options{Dir: file})
+	wantError(t, err, file, "not a directory")
+	_, err = store.OpenEmbedded(store.Options{})
+	wantError(t, err, "no data directory")
+}
+
+func TestG7_corruptDataIsRefusedAtStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s := embedded(t, dir)
+	for i := range 50 {
+		mustPut(t, s, fmt.Sprintf("/k/%d", i), strings.Repeat("x", 500))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wals, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+	if err != nil || len(wals) == 0 {
+		t.Fatalf("no write-ahead log: %v %v", wals, err)
+	}
+	flip(t, wals[0], "xxxxxxxx")
+	_, err = store.OpenEmbedded(store.Options{Dir: dir})
+	wantError(t, err, dir, "crc mismatch")
+}
+
+// flip changes the first part of a file that reads like this.
+func flip(t *testing.T, name, part string) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(b), part, strings.ToUpper(part), 1)
+	if changed == string(b) {
+		t.Fatalf("%s holds no %q", name, part)
+	}
+	if err := os.WriteFile(name, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestG7_storeListensNowhere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("a-long-name/", 12), "store") // too long for a unix socket
+	s := embedded(t, dir)
+	mustPut(t, s, "/a", "x")
+	for _, port := range []string{"2379", "2380"} {
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			t.Errorf("port %s is taken: %v", port, err)
+			continue
+		}
+		l.Close()
+	}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type()&os.ModeSocket != 0 {
+			t.Errorf("there is a socket: %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestG7_fullStoreRefusesWritesUntilThereIsRoom(t *testing.T) {
+	s, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(t.TempDir(), "store"), Quota: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var last int64
+	for i := 0; ; i++ {
+		revision, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/a", make([]byte, 256<<10))}})
+		if err != nil {
+			if err != store.ErrNoSpace {
+				t.Fatalf("write %d: %v, want ErrNoSpace", i, err)
+			}
+			break
+		}
+		if last = revision; i > 100 {
+			t.Fatal("the quota is not kept")
+		}
+	}
+	if h, err := s.Health(t.Context()); err != nil || !h.Full || !h.Refusing {
+		t.Errorf("health = %+v, %v, want full", h, err)
+	}
+	if _, err := s.Get(t.Context(), "/a"); err != nil {
+		t.Errorf("a full store does not read: %v", err)
+	}
+	if err := s.Compact(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Care(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, "/b", "x")
+	if h, err := s.Health(t.Context()); err != nil || h.Full {
+		t.Errorf("health = %+v, %v, want room again", h, err)
+	}
+}
+
+func TestEmbedded_logsNothingThatAlarms(t *testing.T) {
+	var out strings.Builder
+	log := hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info})
+	dir := filepath.Join(t.TempDir(), "store")
+	for range 2 {
+		s, err := store.OpenEmbedded(store.Options{Dir: dir, Logger: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		batches, err := s.Watch(t.Context(), "/", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustPut(t, s, "/a", "x")
+		<-batches
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.Len() > 0 {
+		t.Errorf("start, one write and close log:\n%s", out.String())
+	}
+}
+
+func mustPut(t testing.TB, s store.Store, key, value string) int64 {
+	t.Helper()
+	revision, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, []byte(value))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+func wantError(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one with %q", parts)
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Errorf("error %q does not say %q", err, p)
+		}
+	}
+}
+
+func TestEmbedded_recordsAndViewWorkOnIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s := embedded(t, dir)
+	r := store.NewRecords(s, "staging")
+	if err := r.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v := store.NewView(r, nil)
+	viewing(t, v)
+	beta := fleet.ServerKey{Account: "beta", Region: "eu"}
+	declare(t, r, acme)
+	declare(t, r, beta)
+	for i := range 3 {
+		if err := r.CommitTurn(t.Context(), turnOf(acme, gather(t, r, acme), fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx := r.Begin()
+	tx.DeleteRegion(must[store.Versioned[fleet.Region]](t)(r.Region(t.Context(), "eu")))
+	_, err := tx.Commit(t.Context())
+	wantError(t, err, `region "eu" is still used by server acme/eu`)
+	g := gather(t, r, beta)
+	if err := r.CommitTurn(t.Context(), fleet.TurnWrite{Key: beta, IntentRevision: g.IntentRevision, Remove: true}); err != nil {
+		t.Fatal(err)
+	}
+	caughtUp(t, v, r)
+	if err := s.Compact(t.Context(), v.Revision()); err != nil {
+		t.Fatal(err)
+	}
+	tx = r.Begin()
+	tx.DeleteAccount(must[store.Versioned[fleet.Account]](t)(r.Account(t.Context(), "beta")))
+	commit(t, tx)
+	caughtUp(t, v, r)
+	fresh := store.NewView(r, nil)
+	viewing(t, fresh)
+	for name, view := range map[string]*store.View{"kept": v, "fresh": fresh} {
+		if g, ok := view.Server(acme); !ok || !cmp.Equal(g, gather(t, r, acme)) || len(view.ServerKeys()) != 1 || len(view.Accounts()) != 1 {
+			t.Errorf("%s view: %+v %v, servers %v, accounts %v", name, g, ok, view.ServerKeys(), view.Accounts())
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// MaxEvents is how many events of a server are kept: a ring, in which the newest takes
+// the place of the oldest. An event's Generation is its number, counted per server; its
+// slot is that number modulo MaxEvents.
+const MaxEvents = 50
+
+// Events returns the kept events of a server, the oldest first. They outlive the server.
+func (r *Records) Events(ctx context.Context, k fleet.ServerKey) (Listing[fleet.Event], error) {
+	l, err := list[fleet.Event](ctx, r, eventFolder(k), PageOptions{})
+	slices.SortFunc(l.Items, func(a, b Versioned[fleet.Event]) int { return cmp.Compare(a.Generation, b.Generation) })
+	return l, err
+}
+
+// AllEvents lists the kept events of all servers, by region and account; those of one
+// server are in no order of time.
+func (r *Records) AllEvents(ctx context.Context, o PageOptions) (Listing[fleet.Event], error) {
+	return list[fleet.Event](ctx, r, eventsFolder, o)
+}
+
+// appendEvents puts events into the rings of their servers. The slots that it writes
+// are compared, so that two writers never take the same one.
+func (tx *Tx) appendEvents(ctx context.Context, events []fleet.Event) error {
+	byServer := map[fleet.ServerKey][]fleet.Event{}
+	var order []fleet.ServerKey
+	for _, e := range events {
+		k := fleet.ServerKey{Account: e.Account, Region: e.Region}
+		if byServer[k] == nil {
+			order = append(order, k)
+		}
+		byServer[k] = append(byServer[k], e)
+	}
+	for _, k := range order {
+		page, err := tx.records.store.List(ctx, tx.records.prefix+eventFolder(k), ListOptions{})
+		if err != nil {
+			return unavailable("read the events of server "+k.String(), err)
+		}
+		slots := map[string]int64{}
+		var last int64
+		for _, kv := range page.Items {
+			slots[kv.Key] = kv.Revision
+			// A slot that cannot be read is overwritten when its turn comes.
+			if v, err := decode[fleet.Event](kv); err == nil {
+				last = max(last, v.Generation)
+			}
+		}
+		fresh := byServer[k]
+		if drop := len(fresh) - MaxEvents; drop > 0 {
+			last += int64(drop)
+			fresh = fresh[drop:]
+		}
+		for _, e := range fresh {
+			last++
+			key := eventKey(k, last)
+			seq := last
+			tx.write(key, slots[tx.records.prefix+key], func() ([]byte, error) { return encode(e, seq, e.At, tx.now) })
+		}
+	}
+	return nil
+}

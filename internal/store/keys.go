@@ -1,0 +1,147 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Kind is what a record is.
+type Kind string
+
+// Kinds of records.
+const (
+	KindSchema      Kind = "schema"
+	KindAccount     Kind = "account"
+	KindTemplate    Kind = "template"
+	KindRegion      Kind = "region"
+	KindIntent      Kind = "intent"
+	KindStatus      Kind = "status"
+	KindClaims      Kind = "claims"
+	KindDeployment  Kind = "deployment"
+	KindEvent       Kind = "event"
+	KindToken       Kind = "token"
+	KindReservation Kind = "reservation"
+	KindReference   Kind = "reference"
+)
+
+// Folders of the keys, below the environment's prefix.
+const (
+	schemaKey         = "schema"
+	accountsFolder    = "accounts/"
+	templatesFolder   = "templates/"
+	regionsFolder     = "regions/"
+	serversFolder     = "servers/"
+	deploymentsFolder = "deployments/"
+	eventsFolder      = "events/"
+	tokensFolder      = "tokens/"
+	hostsFolder       = "hosts/"
+	instancesFolder   = "instances/"
+	portsFolder       = "ports/"
+	refsFolder        = "refs/"
+)
+
+func serverFolder(k fleet.ServerKey) string { return serversFolder + k.Region + "/" + k.Account + "/" }
+func intentKey(k fleet.ServerKey) string    { return serverFolder(k) + "intent" }
+func statusKey(k fleet.ServerKey) string    { return serverFolder(k) + "status" }
+func claimsKey(k fleet.ServerKey) string    { return serverFolder(k) + "claims" }
+func deploymentFolder(k fleet.ServerKey) string {
+	return deploymentsFolder + k.Region + "/" + k.Account + "/"
+}
+func eventFolder(k fleet.ServerKey) string   { return eventsFolder + k.Region + "/" + k.Account + "/" }
+func accountRefs(id string) string           { return refsFolder + accountsFolder + id + "/" }
+func accountRef(k fleet.ServerKey) string    { return accountRefs(k.Account) + k.Region }
+func templateRefs(name string) string        { return refsFolder + templatesFolder + name + "/" }
+func templateRef(name, region string) string { return templateRefs(name) + region }
+func deploymentKey(k fleet.ServerKey, seq int64) string {
+	return deploymentFolder(k) + fmt.Sprintf("%010d", seq)
+}
+func eventKey(k fleet.ServerKey, seq int64) string {
+	return eventFolder(k) + fmt.Sprintf("%02d", seq%MaxEvents)
+}
+
+// place is what a key, below the environment's prefix, names.
+type place struct {
+	kind   Kind
+	server fleet.ServerKey // of server records, deployments and events
+	name   string          // of all others
+	seq    int64           // of deployments
+}
+
+// parseKey returns what a key names; false where it is none of ours.
+func parseKey(key string) (place, bool) {
+	if key == schemaKey {
+		return place{kind: KindSchema}, true
+	}
+	folder, rest, ok := strings.Cut(key, "/")
+	if !ok || rest == "" {
+		return place{}, false
+	}
+	switch folder + "/" {
+	case accountsFolder:
+		return place{kind: KindAccount, name: rest}, true
+	case templatesFolder:
+		return place{kind: KindTemplate, name: rest}, true
+	case regionsFolder:
+		return place{kind: KindRegion, name: rest}, true
+	case tokensFolder:
+		return place{kind: KindToken, name: rest}, true
+	case hostsFolder, instancesFolder, portsFolder:
+		return place{kind: KindReservation, name: key}, true
+	case refsFolder:
+		return place{kind: KindReference, name: rest}, true
+	}
+	parts := strings.Split(rest, "/")
+	if len(parts) != 3 {
+		return place{}, false
+	}
+	p := place{server: fleet.ServerKey{Region: parts[0], Account: parts[1]}}
+	switch folder + "/" {
+	case serversFolder:
+		switch p.kind = Kind(parts[2]); p.kind {
+		case KindIntent, KindStatus, KindClaims:
+			return p, true
+		}
+	case deploymentsFolder:
+		seq, err := strconv.ParseInt(parts[2], 10, 64)
+		p.kind, p.seq = KindDeployment, seq
+		return p, err == nil
+	case eventsFolder:
+		p.kind = KindEvent
+		return p, true
+	}
+	return place{}, false
+}
+
+// describe names in words what a key, below the environment's prefix, holds.
+func describe(key string) string {
+	p, ok := parseKey(key)
+	if !ok {
+		return "record " + key
+	}
+	switch p.kind {
+	case KindSchema:
+		return "the schema record"
+	case KindAccount, KindRegion, KindToken:
+		return fmt.Sprintf("%s %q", p.kind, p.name)
+	case KindTemplate:
+		return fmt.Sprintf("host template %q", p.name)
+	case KindIntent:
+		return "server " + p.server.String()
+	case KindStatus:
+		return "the status of server " + p.server.String()
+	case KindClaims:
+		return "the reservations of server " + p.server.String()
+	case KindDeployment:
+		return fmt.Sprintf("deployment %d of server %s", p.seq, p.server)
+	case KindEvent:
+		return "the events of server " + p.server.String()
+	case KindReservation:
+		return Reservation(p.name).String()
+	case KindReference:
+		return "the reference " + p.name
+	}
+	return "record " + key
+}

@@ -1,0 +1,314 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Records are the typed records of one environment in a store.
+type Records struct {
+	store   Store
+	prefix  string // /kura/v1/<environment>/
+	storeID string // set by Prepare
+}
+
+// NewRecords returns the records of an environment. Prepare must be called before
+// anything is written.
+func NewRecords(s Store, environment string) *Records {
+	return &Records{store: s, prefix: "/kura/v1/" + environment + "/"}
+}
+
+// Schema is the record that says what the records of an environment look like.
+type Schema struct {
+	Version int `json:"version"`
+	// Store names this set of records for ever: cursors that name another are foreign.
+	Store string `json:"store"`
+}
+
+// Prepare checks that this kurad can read the records, and writes the schema record of
+// a new environment.
+func (r *Records) Prepare(ctx context.Context) error {
+	for {
+		s, err := fetch[Schema](ctx, r, schemaKey)
+		if err != nil {
+			return fmt.Errorf("open the records below %s: %w", r.prefix, err)
+		}
+		if s.Value.Version > fleet.SchemaVersion {
+			return fmt.Errorf("open the records below %s: %w", r.prefix, newerSchema(s.Value.Version))
+		}
+		if s.Exists() {
+			r.storeID = s.Value.Store
+			return nil
+		}
+		tx := r.Begin()
+		put(tx, schemaKey, s, Schema{Version: fleet.SchemaVersion, Store: rand.Text()})
+		if _, err := tx.Commit(ctx); err != nil && !IsConflict(err) {
+			return fmt.Errorf("prepare the records below %s: %w", r.prefix, err)
+		}
+	}
+}
+
+// StoreID names this set of records: it is made once, when the environment is new.
+func (r *Records) StoreID() string { return r.storeID }
+
+// Store returns the store below.
+func (r *Records) Store() Store { return r.store }
+
+// Revision returns the store's present revision; every write acknowledged before the
+// call has one that is not later. A View reaches it only where nobody but these records
+// writes to the store, which is so in an embedded one.
+func (r *Records) Revision(ctx context.Context) (int64, error) {
+	page, err := r.store.List(ctx, r.prefix+schemaKey, ListOptions{Limit: 1})
+	if err != nil {
+		return 0, unavailable("read the store's revision", err)
+	}
+	return page.Revision, nil
+}
+
+// Account returns an account.
+func (r *Records) Account(ctx context.Context, id string) (Versioned[fleet.Account], error) {
+	return get[fleet.Account](ctx, r, accountsFolder+id)
+}
+
+// Template returns a host template.
+func (r *Records) Template(ctx context.Context, name string) (Versioned[fleet.HostTemplate], error) {
+	return get[fleet.HostTemplate](ctx, r, templatesFolder+name)
+}
+
+// Region returns a region.
+func (r *Records) Region(ctx context.Context, name string) (Versioned[fleet.Region], error) {
+	return get[fleet.Region](ctx, r, regionsFolder+name)
+}
+
+// Intent returns a server's declaration.
+func (r *Records) Intent(ctx context.Context, k fleet.ServerKey) (Versioned[fleet.Intent], error) {
+	return get[fleet.Intent](ctx, r, intentKey(k))
+}
+
+// Status returns a server's projected status; it does not exist before the first turn.
+func (r *Records) Status(ctx context.Context, k fleet.ServerKey) (Versioned[fleet.Status], error) {
+	return get[fleet.Status](ctx, r, statusKey(k))
+}
+
+// Deployment returns a deployment of a server.
+func (r *Records) Deployment(ctx context.Context, k fleet.ServerKey, seq int64) (Versioned[fleet.Deployment], error) {
+	return get[fleet.Deployment](ctx, r, deploymentKey(k, seq))
+}
+
+// Token returns a token.
+func (r *Records) Token(ctx context.Context, id string) (Versioned[fleet.Token], error) {
+	return get[fleet.Token](ctx, r, tokensFolder+id)
+}
+
+// Gather returns all that is stored of one server, read at one revision that is not
+// older than the call.
+func (r *Records) Gather(ctx context.Context, k fleet.ServerKey) (fleet.Gathered, error) {
+	page, err := r.store.List(ctx, r.prefix+serverFolder(k), ListOptions{})
+	if err != nil {
+		return fleet.Gathered{}, unavailable("read server "+k.String(), err)
+	}
+	at := reader{ctx: ctx, r: r, revision: page.Revision}
+	var intent Versioned[fleet.Intent]
+	var status Versioned[fleet.Status]
+	for _, kv := range page.Items {
+		switch strings.TrimPrefix(kv.Key, r.prefix) {
+		case intentKey(k):
+			intent = keep[fleet.Intent](&at, kv)
+		case statusKey(k):
+			status = keep[fleet.Status](&at, kv)
+		}
+	}
+	if at.err == nil && !intent.Exists() {
+		return fleet.Gathered{}, notFound(intentKey(k))
+	}
+	latest := readAt[fleet.Deployment](&at, deploymentKey(k, intent.Value.Deployment))
+	account := readAt[fleet.Account](&at, accountsFolder+k.Account)
+	region := readAt[fleet.Region](&at, regionsFolder+k.Region)
+	templates := map[string]*Versioned[fleet.HostTemplate]{}
+	for _, name := range templateNames(region.Value) {
+		if t := readAt[fleet.HostTemplate](&at, templatesFolder+name); t.Exists() {
+			templates[name] = &t
+		}
+	}
+	if at.err != nil {
+		return fleet.Gathered{}, at.err
+	}
+	return gathered(&intent, present(status), present(latest), present(account), present(region), templates), nil
+}
+
+// PageOptions select a page of a list: all pages of one list pass the Revision of the
+// first one, and the After of the one before.
+type PageOptions struct {
+	Limit    int
+	After    string
+	Revision int64
+}
+
+// Listing is a page of a list, in the order of names. After is set where more follows.
+type Listing[T any] struct {
+	Items    []Versioned[T]
+	Revision int64
+	After    string
+	// Problems names the records that could not be read: they are missing in Items.
+	Problems []Problem
+}
+
+// Problem is a stored record that cannot be read.
+type Problem struct {
+	Key  string // in the store
+	What string // in words
+	Err  error
+}
+
+// Accounts lists accounts by id.
+func (r *Records) Accounts(ctx context.Context, o PageOptions) (Listing[fleet.Account], error) {
+	return list[fleet.Account](ctx, r, accountsFolder, o)
+}
+
+// Templates lists host templates by name.
+func (r *Records) Templates(ctx context.Context, o PageOptions) (Listing[fleet.HostTemplate], error) {
+	return list[fleet.HostTemplate](ctx, r, templatesFolder, o)
+}
+
+// Regions lists regions by name.
+func (r *Records) Regions(ctx context.Context, o PageOptions) (Listing[fleet.Region], error) {
+	return list[fleet.Region](ctx, r, regionsFolder, o)
+}
+
+// Tokens lists tokens by id.
+func (r *Records) Tokens(ctx context.Context, o PageOptions) (Listing[fleet.Token], error) {
+	return list[fleet.Token](ctx, r, tokensFolder, o)
+}
+
+// Deployments lists the kept deployments of a server, the oldest first.
+func (r *Records) Deployments(ctx context.Context, k fleet.ServerKey, o PageOptions) (Listing[fleet.Deployment], error) {
+	return list[fleet.Deployment](ctx, r, deploymentFolder(k), o)
+}
+
+// get returns a record that must exist.
+func get[T any](ctx context.Context, r *Records, key string) (Versioned[T], error) {
+	v, err := fetch[T](ctx, r, key)
+	if err == nil && !v.Exists() {
+		err = notFound(key)
+	}
+	return v, err
+}
+
+// fetch returns a record, the zero one where there is none.
+func fetch[T any](ctx context.Context, r *Records, key string) (Versioned[T], error) {
+	kv, err := r.store.Get(ctx, r.prefix+key)
+	if errors.Is(err, ErrNotFound) {
+		return Versioned[T]{}, nil
+	}
+	if err != nil {
+		return Versioned[T]{}, unavailable("read "+describe(key), err)
+	}
+	v, err := decode[T](kv)
+	if err != nil {
+		return v, malformed(key, err)
+	}
+	return v, nil
+}
+
+// reader reads several records at one revision and keeps the first error.
+type reader struct {
+	ctx      context.Context
+	r        *Records
+	revision int64
+	err      error
+}
+
+// readAt returns a record as it was at the reader's revision. A key sorts before all
+// that begin with it, so the first of a list of one is the key or something else.
+func readAt[T any](at *reader, key string) Versioned[T] {
+	if at.err != nil {
+		return Versioned[T]{}
+	}
+	page, err := at.r.store.List(at.ctx, at.r.prefix+key, ListOptions{Limit: 1, Revision: at.revision})
+	if err != nil {
+		at.err = unavailable("read "+describe(key), err)
+		return Versioned[T]{}
+	}
+	if len(page.Items) == 0 || page.Items[0].Key != at.r.prefix+key {
+		return Versioned[T]{}
+	}
+	return keep[T](at, page.Items[0])
+}
+
+func keep[T any](at *reader, kv KV) Versioned[T] {
+	v, err := decode[T](kv)
+	if err != nil && at.err == nil {
+		at.err = malformed(strings.TrimPrefix(kv.Key, at.r.prefix), err)
+	}
+	return v
+}
+
+func list[T any](ctx context.Context, r *Records, folder string, o PageOptions) (Listing[T], error) {
+	lo := ListOptions{Limit: o.Limit, Revision: o.Revision}
+	if o.After != "" {
+		lo.After = r.prefix + folder + o.After
+	}
+	page, err := r.store.List(ctx, r.prefix+folder, lo)
+	if err != nil {
+		return Listing[T]{}, unavailable("list "+strings.TrimSuffix(folder, "/"), err)
+	}
+	out := Listing[T]{Items: make([]Versioned[T], 0, len(page.Items)), Revision: page.Revision}
+	for _, kv := range page.Items {
+		v, err := decode[T](kv)
+		if err != nil {
+			key := strings.TrimPrefix(kv.Key, r.prefix)
+			out.Problems = append(out.Problems, Problem{Key: kv.Key, What: describe(key), Err: err})
+			continue
+		}
+		out.Items = append(out.Items, v)
+	}
+	if page.More {
+		out.After = strings.TrimPrefix(page.Items[len(page.Items)-1].Key, r.prefix+folder)
+	}
+	return out, nil
+}
+
+// templateNames are the host templates that a region uses, each once.
+func templateNames(region fleet.Region) []string {
+	var names []string
+	for _, n := range []string{region.Hosts.Public, region.Hosts.GRPC, region.Hosts.Global} {
+		if n != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func present[T any](v Versioned[T]) *Versioned[T] {
+	if !v.Exists() {
+		return nil
+	}
+	return &v
+}
+
+func notFound(key string) error {
+	return fleet.Errorf(fleet.CodeNotFound, "%s does not exist", describe(key))
+}
+
+func malformed(key string, err error) error {
+	return &fleet.Error{Code: fleet.CodeInternal, Message: describe(key), Err: err}
+}
+
+// unavailable says that the store gave no answer. Conditions that a caller tells apart
+// (a conflict, a compacted revision, its own context) stay visible to errors.Is and As.
+func unavailable(attempt string, err error) error {
+	if IsConflict(err) {
+		return fmt.Errorf("%s: %w", attempt, err)
+	}
+	return &fleet.Error{Code: fleet.CodeUnavailable, Message: attempt, Err: err}
+}
+
+// now is when records are written; a synctest bubble has its own.
+func now() time.Time { return time.Now().UTC() }

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// releaseAtOnce is how many reservations one transaction of a removal gives back, so
+// that the removal of a server with very many stays within MaxOps.
+const releaseAtOnce = 64
+
+// CommitTurn stores what one turn of a server decided, as a whole: the status, the
+// latest deployment and the events, or the end of the server. It is refused with a
+// conflict, and changes nothing, unless the intent, the status and the deployment
+// still are the ones that the turn was computed from (P17).
+func (r *Records) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
+	if w.Remove {
+		return r.removeServer(ctx, w)
+	}
+	tx := r.Begin()
+	tx.compare(Unchanged(intentKey(w.Key), w.IntentRevision))
+	status, err := expect[fleet.Status](ctx, r, statusKey(w.Key), w.StatusRevision)
+	if err != nil {
+		return err
+	}
+	put(tx, statusKey(w.Key), status, w.Status)
+	if w.Latest != nil {
+		latest, err := expect[fleet.Deployment](ctx, r, deploymentKey(w.Key, w.Latest.Seq), w.LatestRevision)
+		if err != nil {
+			return err
+		}
+		tx.PutDeployment(latest, *w.Latest)
+	}
+	tx.AddEvent(w.Events...)
+	_, err = tx.Commit(ctx)
+	return err
+}
+
+// expect returns the record that a write is about to replace, for its creation time and
+// count; a conflict where it is not the one that the writer knew.
+func expect[T any](ctx context.Context, r *Records, key string, revision int64) (Versioned[T], error) {
+	v, err := fetch[T](ctx, r, key)
+	if err == nil && v.Revision != revision {
+		err = &ConflictError{Key: r.prefix + key, What: describe(key)}
+	}
+	return v, err
+}
+
+// removeServer ends a server: everything that it has goes, but its events (P18). All
+// but the last transaction only give reservations back, so a crash in between leaves a
+// server that is removed again.
+func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
+	for {
+		claims, err := r.Claims(ctx, w.Key)
+		if err != nil {
+			return err
+		}
+		held := claims.Value.Held
+		last := len(held) <= releaseAtOnce
+
+		tx := r.Begin()
+		tx.compare(Unchanged(intentKey(w.Key), w.IntentRevision))
+		tx.compare(Unchanged(statusKey(w.Key), w.StatusRevision))
+		if w.Latest != nil {
+			tx.compare(Unchanged(deploymentKey(w.Key, w.Latest.Seq), w.LatestRevision))
+		}
+		callers := len(tx.ifs)
+		for _, res := range held[:min(len(held), releaseAtOnce)] {
+			at, err := fetch[fleet.ServerKey](ctx, r, string(res))
+			if err != nil {
+				return err
+			}
+			if at.Exists() && at.Value == w.Key {
+				tx.remove(string(res), at.Revision)
+			}
+		}
+		if last {
+			tx.remove(claimsKey(w.Key), claims.Revision)
+			tx.then = append(tx.then, Delete(intentKey(w.Key)), Delete(statusKey(w.Key)),
+				Delete(accountRef(w.Key)), DeletePrefix(deploymentFolder(w.Key)))
+			if err := tx.appendEvents(ctx, w.Events); err != nil {
+				return err
+			}
+		} else {
+			put(tx, claimsKey(w.Key), claims, Claims{Held: held[releaseAtOnce:]})
+		}
+		if tx.err != nil {
+			return tx.err
+		}
+		_, err = tx.run(ctx)
+		if conflict, ok := errors.AsType[*ConflictError](err); ok {
+			if !(&Tx{records: r, ifs: tx.ifs[:callers]}).names(conflict.Key) {
+				continue // what was read here has changed: read it again
+			}
+		}
+		if err != nil || last {
+			return err
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// MaxDeployments is how many deployments of a server are kept, the newest ones.
+const MaxDeployments = 50
+
+// Tx collects what one transaction requires and changes, so that an invariant that
+// spans records holds or nothing happens. A put names the version it replaces: the
+// zero Versioned creates. Methods may be called in any order; the first conflict, in
+// that order, is the one that Commit reports. A Tx is for one goroutine and one Commit.
+type Tx struct {
+	records *Records
+	now     time.Time
+	ifs     []Compare
+	then    []Op
+	claims  []*claim
+	events  []fleet.Event
+	err     error
+}
+
+// Begin starts a transaction.
+func (r *Records) Begin() *Tx { return &Tx{records: r, now: now()} }
+
+// PutAccount stores an account in place of prev.
+func (tx *Tx) PutAccount(prev Versioned[fleet.Account], v fleet.Account) {
+	put(tx, accountsFolder+v.ID, prev, v)
+}
+
+// DeleteAccount removes an account that no server needs.
+func (tx *Tx) DeleteAccount(v Versioned[fleet.Account]) {
+	tx.remove(accountsFolder+v.Value.ID, v.Revision)
+	tx.compare(NoneUnder(accountRefs(v.Value.ID)))
+}
+
+// RequireAccount makes the transaction fail if the account changes or goes.
+func (tx *Tx) RequireAccount(v Versioned[fleet.Account]) {
+	tx.compare(Unchanged(accountsFolder+v.Value.ID, v.Revision))
+}
+
+// PutTemplate stores a host template in place of prev.
+func (tx *Tx) PutTemplate(prev Versioned[fleet.HostTemplate], v fleet.HostTemplate) {
+	put(tx, templatesFolder+v.Name, prev, v)
+}
+
+// DeleteTemplate removes a host template that no region uses.
+func (tx *Tx) DeleteTemplate(v Versioned[fleet.HostTemplate]) {
+	tx.remove(templatesFolder+v.Value.Name, v.Revision)
+	tx.compare(NoneUnder(templateRefs(v.Value.Name)))
+}
+
+// RequireTemplate makes the transaction fail if the host template changes or goes.
+func (tx *Tx) RequireTemplate(v Versioned[fleet.HostTemplate]) {
+	tx.compare(Unchanged(templatesFolder+v.Value.Name, v.Revision))
+}
+
+// PutRegion stores a region in place of prev. The caller requires the templates that
+// it names: only so can none of them go meanwhile.
+func (tx *Tx) PutRegion(prev Versioned[fleet.Region], v fleet.Region) {
+	put(tx, regionsFolder+v.Name, prev, v)
+	before, after := templateNames(prev.Value), templateNames(v)
+	for _, name := range before {
+		if !slices.Contains(after, name) {
+			tx.then = append(tx.then, Delete(templateRef(name, v.Name)))
+		}
+	}
+	for _, name := range after {
+		if !slices.Contains(before, name) {
+			tx.refer(templateRef(name, v.Name))
+		}
+	}
+}
+
+// DeleteRegion removes a region in which no server is.
+func (tx *Tx) DeleteRegion(v Versioned[fleet.Region]) {
+	tx.remove(regionsFolder+v.Value.Name, v.Revision)
+	tx.compare(NoneUnder(serversFolder + v.Value.Name + "/"))
+	for _, name := range templateNames(v.Value) {
+		tx.then = append(tx.then, Delete(templateRef(name, v.Value.Name)))
+	}
+}
+
+// RequireRegion makes the transaction fail if the region changes or goes.
+func (tx *Tx) RequireRegion(v Versioned[fleet.Region]) {
+	tx.compare(Unchanged(regionsFolder+v.Value.Name, v.Revision))
+}
+
+// PutIntent stores a server's declaration in place of prev; its generation is v's own.
+// Whoever creates a server requires its account and its region as well: only so can
+// neither of them go meanwhile (P18). Only CommitTurn removes an intent.
+func (tx *Tx) PutIntent(prev Versioned[fleet.Intent], v fleet.Intent) {
+	tx.write(intentKey(v.Key()), prev.Revision, func() ([]byte, error) {
+		created := prev.CreatedAt
+		if created.IsZero() {
+			created = v.CreatedAt
+		}
+		return encode(v, v.Generation, created, tx.now)
+	})
+	if !prev.Exists() {
+		tx.refer(accountRef(v.Key()))
+	}
+}
+
+// RequireIntent makes the transaction fail if the server's declaration changes or goes.
+func (tx *Tx) RequireIntent(v Versioned[fleet.Intent]) {
+	tx.compare(Unchanged(intentKey(v.Value.Key()), v.Revision))
+}
+
+// PutDeployment stores a deployment in place of prev. Adding one forgets the one that
+// is MaxDeployments older.
+func (tx *Tx) PutDeployment(prev Versioned[fleet.Deployment], v fleet.Deployment) {
+	k := fleet.ServerKey{Account: v.Account, Region: v.Region}
+	put(tx, deploymentKey(k, v.Seq), prev, v)
+	if !prev.Exists() && v.Seq > MaxDeployments {
+		tx.then = append(tx.then, Delete(deploymentKey(k, v.Seq-MaxDeployments)))
+	}
+}
+
+// PutToken stores a token in place of prev.
+func (tx *Tx) PutToken(prev Versioned[fleet.Token], v fleet.Token) {
+	put(tx, tokensFolder+v.ID, prev, v)
+}
+
+// DeleteToken removes a token.
+func (tx *Tx) DeleteToken(v Versioned[fleet.Token]) {
+	tx.remove(tokensFolder+v.Value.ID, v.Revision)
+}
+
+// Claim takes a reservation for a server; it may hold it already. If another server
+// has it, Commit returns a *UsedError that names that server. The same transaction puts
+// or requires the server's intent: nobody gives back what a server that is gone holds.
+func (tx *Tx) Claim(owner fleet.ServerKey, res ...Reservation) {
+	c := tx.claimOf(owner)
+	c.take = append(c.take, res...)
+}
+
+// Release gives reservations of a server back. One that is claimed in the same
+// transaction stays.
+func (tx *Tx) Release(owner fleet.ServerKey, res ...Reservation) {
+	c := tx.claimOf(owner)
+	c.release = append(c.release, res...)
+}
+
+// AddEvent adds an event to its server's ring.
+func (tx *Tx) AddEvent(e ...fleet.Event) { tx.events = append(tx.events, e...) }
+
+// Commit runs the transaction and returns its revision. It fails with a
+// *ConflictError where a record is not as it was read, with a *UsedError where
+// something is taken or still needed, and with a fleet.Error of CodeUnavailable where
+// the store did not answer: then the outcome is unknown.
+func (tx *Tx) Commit(ctx context.Context) (int64, error) {
+	for {
+		if tx.err != nil {
+			return 0, tx.err
+		}
+		try := &Tx{records: tx.records, now: tx.now, ifs: slices.Clone(tx.ifs), then: slices.Clone(tx.then)}
+		for _, c := range tx.claims {
+			if err := c.resolve(ctx, try); err != nil {
+				return 0, err
+			}
+		}
+		if err := try.appendEvents(ctx, tx.events); err != nil {
+			return 0, err
+		}
+		if try.err != nil {
+			return 0, try.err
+		}
+		revision, err := try.run(ctx)
+		// What Commit itself has read may have changed under it: that is no conflict of
+		// the caller's.
+		if conflict, ok := errors.AsType[*ConflictError](err); ok && !tx.names(conflict.Key) {
+			continue
+		}
+		return revision, err
+	}
+}
+
+// names reports whether the caller, and not Commit, compares key.
+func (tx *Tx) names(key string) bool {
+	key = strings.TrimPrefix(key, tx.records.prefix)
+	return slices.ContainsFunc(tx.ifs, func(c Compare) bool { return c.Key == key })
+}
+
+// run sends the transaction to the store.
+func (tx *Tx) run(ctx context.Context) (int64, error) {
+	t := Txn{If: make([]Compare, 0, len(tx.ifs)), Then: make([]Op, 0, len(tx.then))}
+	seen := map[Compare]bool{}
+	for _, c := range tx.ifs {
+		if c.Key = tx.records.prefix + c.Key; !seen[c] {
+			seen[c] = true
+			t.If = append(t.If, c)
+		}
+	}
+	for _, op := range tx.then {
+		op.Key = tx.records.prefix + op.Key
+		t.Then = append(t.Then, op)
+	}
+	revision, err := tx.records.store.Txn(ctx, t)
+	if err == nil {
+		return revision, nil
+	}
+	if conflict, ok := errors.AsType[*ConflictError](err); ok {
+		return 0, tx.records.explain(conflict)
+	}
+	if errors.Is(err, ErrTooLarge) {
+		return 0, &fleet.Error{Code: fleet.CodeTooLarge, Message: "the change touches too much at once; make it in smaller steps", Err: err}
+	}
+	if errors.Is(err, ErrBadTxn) {
+		return 0, &fleet.Error{Code: fleet.CodeInternal, Message: "write to the store", Err: err}
+	}
+	return 0, unavailable("write to the store", err)
+}
+
+// explain puts a conflict into words, and one over a needed record into a UsedError.
+func (r *Records) explain(c *ConflictError) error {
+	if c.Found == "" {
+		return &ConflictError{Key: c.Key, What: describe(strings.TrimPrefix(c.Key, r.prefix))}
+	}
+	key, found := strings.TrimPrefix(c.Key, r.prefix), strings.TrimPrefix(c.Found, r.prefix)
+	rest := strings.TrimSuffix(found[len(key):], "/")
+	switch {
+	case strings.HasPrefix(key, serversFolder): // servers/<region>/ holds <account>/<part>
+		region := strings.TrimSuffix(strings.TrimPrefix(key, serversFolder), "/")
+		account, _, _ := strings.Cut(rest, "/")
+		server := fleet.ServerKey{Account: account, Region: region}
+		return &UsedError{What: fmt.Sprintf("region %q", region), By: "server " + server.String(), Server: server}
+	case strings.HasPrefix(key, refsFolder+accountsFolder):
+		account := strings.TrimSuffix(strings.TrimPrefix(key, refsFolder+accountsFolder), "/")
+		server := fleet.ServerKey{Account: account, Region: rest}
+		return &UsedError{What: fmt.Sprintf("account %q", account), By: "server " + server.String(), Server: server}
+	case strings.HasPrefix(key, refsFolder+templatesFolder):
+		template := strings.TrimSuffix(strings.TrimPrefix(key, refsFolder+templatesFolder), "/")
+		return &UsedError{What: fmt.Sprintf("host template %q", template), By: fmt.Sprintf("region %q", rest)}
+	}
+	return c
+}
+
+func put[T any](tx *Tx, key string, prev Versioned[T], v T) {
+	tx.write(key, prev.Revision, func() ([]byte, error) { return encode(v, prev.Generation+1, prev.CreatedAt, tx.now) })
+}
+
+func (tx *Tx) write(key string, revision int64, value func() ([]byte, error)) {
+	b, err := value()
+	if err != nil && tx.err == nil {
+		tx.err = fmt.Errorf("write %s: %w", describe(key), err)
+	}
+	tx.compare(Unchanged(key, revision))
+	tx.then = append(tx.then, Put(key, b))
+}
+
+func (tx *Tx) remove(key string, revision int64) {
+	tx.compare(Unchanged(key, revision))
+	tx.then = append(tx.then, Delete(key))
+}
+
+// refer writes a reference, whose existence is all it says.
+func (tx *Tx) refer(key string) {
+	b, err := encode(struct{}{}, 1, tx.now, tx.now)
+	if err != nil && tx.err == nil {
+		tx.err = err
+	}
+	tx.then = append(tx.then, Put(key, b))
+}
+
+func (tx *Tx) compare(c Compare) { tx.ifs = append(tx.ifs, c) }
+
+func (tx *Tx) claimOf(owner fleet.ServerKey) *claim {
+	for _, c := range tx.claims {
+		if c.owner == owner {
+			return c
+		}
+	}
+	c := &claim{owner: owner}
+	tx.claims = append(tx.claims, c)
+	return c
+}

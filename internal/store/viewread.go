@@ -1,0 +1,178 @@
+package store
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Server returns all that is stored of a server; ok is false where there is none, or
+// where a record of it cannot be read (see Problems).
+func (v *View) Server(k fleet.ServerKey) (g fleet.Gathered, ok bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	s := v.state.servers[k]
+	if !s.whole() {
+		return fleet.Gathered{}, false
+	}
+	return v.state.gather(s), true
+}
+
+// Servers returns the servers that keep wants (nil: all), sorted by region and account,
+// and the one revision at which they are shown.
+func (v *View) Servers(keep func(fleet.ServerKey) bool) (list []fleet.Gathered, revision int64) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, k := range v.state.keys(keep) {
+		list = append(list, v.state.gather(v.state.servers[k]))
+	}
+	return list, v.revision
+}
+
+// ServerKeys returns the keys of all servers, sorted by region and account.
+func (v *View) ServerKeys() []fleet.ServerKey {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.keys(nil)
+}
+
+// ServersOfRegion returns the keys of a region's servers, sorted by account.
+func (v *View) ServersOfRegion(region string) []fleet.ServerKey {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.whole(v.state.byRegion[region])
+}
+
+// ServersOfAccount returns the keys of an account's servers, sorted by region.
+func (v *View) ServersOfAccount(id string) []fleet.ServerKey {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.whole(v.state.byAccount[id])
+}
+
+// Account returns an account.
+func (v *View) Account(id string) (Versioned[fleet.Account], bool) {
+	return one(v, func(s *state) map[string]*Versioned[fleet.Account] { return s.accounts }, id)
+}
+
+// Template returns a host template.
+func (v *View) Template(name string) (Versioned[fleet.HostTemplate], bool) {
+	return one(v, func(s *state) map[string]*Versioned[fleet.HostTemplate] { return s.templates }, name)
+}
+
+// Region returns a region.
+func (v *View) Region(name string) (Versioned[fleet.Region], bool) {
+	return one(v, func(s *state) map[string]*Versioned[fleet.Region] { return s.regions }, name)
+}
+
+// Token returns a token.
+func (v *View) Token(id string) (Versioned[fleet.Token], bool) {
+	return one(v, func(s *state) map[string]*Versioned[fleet.Token] { return s.tokens }, id)
+}
+
+// Accounts returns all accounts, sorted by id.
+func (v *View) Accounts() []Versioned[fleet.Account] {
+	return all(v, func(s *state) map[string]*Versioned[fleet.Account] { return s.accounts })
+}
+
+// Templates returns all host templates, sorted by name.
+func (v *View) Templates() []Versioned[fleet.HostTemplate] {
+	return all(v, func(s *state) map[string]*Versioned[fleet.HostTemplate] { return s.templates })
+}
+
+// Regions returns all regions, sorted by name.
+func (v *View) Regions() []Versioned[fleet.Region] {
+	return all(v, func(s *state) map[string]*Versioned[fleet.Region] { return s.regions })
+}
+
+// Tokens returns all tokens, sorted by id.
+func (v *View) Tokens() []Versioned[fleet.Token] {
+	return all(v, func(s *state) map[string]*Versioned[fleet.Token] { return s.tokens })
+}
+
+func one[T any](v *View, of func(*state) map[string]*Versioned[T], name string) (Versioned[T], bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if r, ok := of(v.state)[name]; ok {
+		return *r, true
+	}
+	return Versioned[T]{}, false
+}
+
+func all[T any](v *View, of func(*state) map[string]*Versioned[T]) []Versioned[T] {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	m := of(v.state)
+	out := make([]Versioned[T], 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, *m[name])
+	}
+	return out
+}
+
+// gather composes a server from the state.
+func (s *state) gather(e *server) fleet.Gathered {
+	region := s.regions[e.key.Region]
+	templates := map[string]*Versioned[fleet.HostTemplate]{}
+	if region != nil {
+		for _, name := range templateNames(region.Value) {
+			if t, ok := s.templates[name]; ok {
+				templates[name] = t
+			}
+		}
+	}
+	latest := e.latest
+	if latest != nil && latest.Value.Seq != e.intent.Value.Deployment {
+		latest = nil // a newer one is named and cannot be read: never act on an older
+	}
+	return gathered(e.intent, e.status, latest, s.accounts[e.key.Account], region, templates)
+}
+
+// gathered composes a server from its records, with copies of what turns work on.
+func gathered(intent *Versioned[fleet.Intent], status *Versioned[fleet.Status], latest *Versioned[fleet.Deployment],
+	account *Versioned[fleet.Account], region *Versioned[fleet.Region], templates map[string]*Versioned[fleet.HostTemplate],
+) fleet.Gathered {
+	g := fleet.Gathered{Intent: intent.Value, IntentRevision: intent.Revision, Templates: make(map[string]fleet.HostTemplate, len(templates))}
+	g.Intent.Ports = maps.Clone(g.Intent.Ports)
+	if status != nil {
+		g.Status, g.StatusRevision = cloneStatus(status.Value), status.Revision
+	}
+	if latest != nil {
+		d := latest.Value
+		g.Latest, g.LatestRevision = &d, latest.Revision
+	}
+	if account != nil {
+		a := account.Value
+		g.Account = &a
+	}
+	if region != nil {
+		r := region.Value
+		g.Region = &r
+	}
+	for name, t := range templates {
+		g.Templates[name] = t.Value
+	}
+	return g
+}
+
+// cloneStatus copies a status as deep as a turn changes it: lists, maps and plans.
+// What their elements point to is only ever replaced.
+func cloneStatus(s fleet.Status) *fleet.Status {
+	s.Aliases = slices.Clone(s.Aliases)
+	s.Containers = slices.Clone(s.Containers)
+	s.Conditions = slices.Clone(s.Conditions)
+	s.Holds = slices.Clone(s.Holds)
+	s.Crashes = maps.Clone(s.Crashes)
+	s.Plan, s.Intended = s.Plan.Clone(), s.Intended.Clone()
+	if s.Refusal != nil {
+		r := *s.Refusal
+		s.Refusal = &r
+	}
+	return &s
+}
+
+func sortedProblems(m map[string]Problem) []Problem {
+	return slices.SortedFunc(maps.Values(m), func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
+}

@@ -1,0 +1,284 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// loadPage is how many records one page of the first list holds.
+const loadPage = 1000
+
+// state is what a view shows. Records are decoded once, when they change, and never
+// changed afterwards.
+type state struct {
+	accounts  map[string]*Versioned[fleet.Account]
+	templates map[string]*Versioned[fleet.HostTemplate]
+	regions   map[string]*Versioned[fleet.Region]
+	tokens    map[string]*Versioned[fleet.Token]
+	servers   map[fleet.ServerKey]*server
+	byRegion  map[string]map[fleet.ServerKey]bool
+	byAccount map[string]map[fleet.ServerKey]bool
+	problems  map[string]Problem // by key below the prefix
+	revisions map[string]int64   // of the records that cannot be read
+}
+
+// server is what a view knows of one server.
+type server struct {
+	key    fleet.ServerKey
+	intent *Versioned[fleet.Intent]
+	status *Versioned[fleet.Status]
+	latest *Versioned[fleet.Deployment]
+	bad    int // how many of its records cannot be read
+}
+
+// whole reports whether the server exists and can be read as a whole.
+func (s *server) whole() bool { return s != nil && s.intent != nil && s.bad == 0 }
+
+func newState() *state {
+	return &state{
+		accounts: map[string]*Versioned[fleet.Account]{}, templates: map[string]*Versioned[fleet.HostTemplate]{},
+		regions: map[string]*Versioned[fleet.Region]{}, tokens: map[string]*Versioned[fleet.Token]{},
+		servers: map[fleet.ServerKey]*server{}, byRegion: map[string]map[fleet.ServerKey]bool{},
+		byAccount: map[string]map[fleet.ServerKey]bool{}, problems: map[string]Problem{}, revisions: map[string]int64{},
+	}
+}
+
+// load lists all records at one revision. Of the deployments it reads only the latest
+// of each server, which is a tenth of all records at the most.
+func load(ctx context.Context, r *Records) (*state, int64, error) {
+	s, at := newState(), reader{ctx: ctx, r: r}
+	for _, folder := range []string{accountsFolder, templatesFolder, regionsFolder, tokensFolder, serversFolder} {
+		after := ""
+		for {
+			page, err := r.store.List(ctx, r.prefix+folder, ListOptions{Limit: loadPage, After: after, Revision: at.revision})
+			if err != nil {
+				return nil, 0, err
+			}
+			at.revision = page.Revision
+			for _, kv := range page.Items {
+				s.apply(kv.Key[len(r.prefix):], Change{Key: kv.Key, KV: kv}, r.prefix)
+				after = kv.Key
+			}
+			if !page.More {
+				break
+			}
+		}
+	}
+	for _, k := range slices.Collect(maps.Keys(s.servers)) {
+		e := s.servers[k]
+		if e.intent == nil || e.intent.Value.Deployment == 0 {
+			continue
+		}
+		key := deploymentKey(k, e.intent.Value.Deployment)
+		page, err := r.store.List(ctx, r.prefix+key, ListOptions{Limit: 1, Revision: at.revision})
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, kv := range page.Items {
+			if kv.Key == r.prefix+key {
+				s.apply(key, Change{Key: kv.Key, KV: kv}, r.prefix)
+			}
+		}
+	}
+	return s, at.revision, nil
+}
+
+// apply takes in one change; ok is false where it concerns nothing that a view shows or
+// tells of.
+func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
+	p, known := parseKey(key)
+	if !known {
+		return u, false
+	}
+	u = Update{Kind: p.kind, Key: p.server, Name: p.name, Revision: e.KV.Revision, Deleted: e.Deleted}
+	wasBad := s.forget(key)
+	var err error
+	switch p.kind {
+	case KindAccount:
+		err = set(s.accounts, p.name, e)
+	case KindTemplate:
+		err = set(s.templates, p.name, e)
+	case KindRegion:
+		err = set(s.regions, p.name, e)
+	case KindToken:
+		err = set(s.tokens, p.name, e)
+	case KindIntent, KindStatus, KindDeployment:
+		err = s.applyServer(p, e, wasBad)
+	case KindEvent:
+		return u, true
+	case KindSchema, KindClaims, KindReservation, KindReference:
+		return u, false
+	}
+	if err != nil {
+		s.problems[key] = Problem{Key: prefix + key, What: describe(key), Err: err}
+		s.revisions[key] = e.KV.Revision
+	}
+	return u, true
+}
+
+// forget drops the problem of a key that has changed.
+func (s *state) forget(key string) (was bool) {
+	_, was = s.problems[key]
+	delete(s.problems, key)
+	delete(s.revisions, key)
+	return was
+}
+
+func (s *state) applyServer(p place, e Change, wasBad bool) (err error) {
+	v := s.servers[p.server]
+	if v == nil {
+		v = &server{key: p.server}
+		s.servers[p.server] = v
+		index(s.byRegion, p.server.Region, p.server)
+		index(s.byAccount, p.server.Account, p.server)
+	}
+	if wasBad {
+		v.bad--
+	}
+	switch p.kind {
+	case KindIntent:
+		v.intent, err = decoded[fleet.Intent](e)
+	case KindStatus:
+		v.status, err = decoded[fleet.Status](e)
+	case KindDeployment:
+		if v.latest == nil || p.seq >= v.latest.Value.Seq {
+			v.latest, err = decoded[fleet.Deployment](e)
+		}
+	}
+	if err != nil {
+		v.bad++
+	}
+	if v.intent == nil && v.status == nil && v.latest == nil && v.bad == 0 {
+		delete(s.servers, p.server)
+		unindex(s.byRegion, p.server.Region, p.server)
+		unindex(s.byAccount, p.server.Account, p.server)
+	}
+	return err
+}
+
+// keys returns the keys of the whole servers that keep wants, sorted.
+func (s *state) keys(keep func(fleet.ServerKey) bool) []fleet.ServerKey {
+	var out []fleet.ServerKey
+	for k, e := range s.servers {
+		if e.whole() && (keep == nil || keep(k)) {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, compareKeys)
+	return out
+}
+
+func (s *state) whole(set map[fleet.ServerKey]bool) []fleet.ServerKey {
+	var out []fleet.ServerKey
+	for k := range set {
+		if s.servers[k].whole() {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, compareKeys)
+	return out
+}
+
+// index of everything that a view tells of: the key and its revision.
+func (s *state) all() map[string]int64 {
+	out := maps.Clone(s.revisions)
+	for n, v := range s.accounts {
+		out[accountsFolder+n] = v.Revision
+	}
+	for n, v := range s.templates {
+		out[templatesFolder+n] = v.Revision
+	}
+	for n, v := range s.regions {
+		out[regionsFolder+n] = v.Revision
+	}
+	for n, v := range s.tokens {
+		out[tokensFolder+n] = v.Revision
+	}
+	for k, v := range s.servers {
+		if v.intent != nil {
+			out[intentKey(k)] = v.intent.Revision
+		}
+		if v.status != nil {
+			out[statusKey(k)] = v.status.Revision
+		}
+		if v.latest != nil {
+			out[deploymentKey(k, v.latest.Value.Seq)] = v.latest.Revision
+		}
+	}
+	return out
+}
+
+// differences are the updates that lead from one state to another: first what went,
+// then what came or changed, in the order of revisions.
+func differences(before, after *state, revision int64) []Update {
+	old, fresh := before.all(), after.all()
+	var out []Update
+	add := func(key string, rev int64, deleted bool) {
+		if p, ok := parseKey(key); ok {
+			out = append(out, Update{Kind: p.kind, Key: p.server, Name: p.name, Revision: rev, Deleted: deleted})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(old)) {
+		if _, ok := fresh[key]; !ok {
+			add(key, revision, true)
+		}
+	}
+	changed := slices.DeleteFunc(slices.Collect(maps.Keys(fresh)), func(key string) bool { return old[key] == fresh[key] })
+	slices.SortFunc(changed, func(a, b string) int {
+		return cmp.Or(cmp.Compare(fresh[a], fresh[b]), strings.Compare(a, b))
+	})
+	for _, key := range changed {
+		add(key, fresh[key], false)
+	}
+	return out
+}
+
+func newProblems(before, after *state) []Problem {
+	fresh := maps.Clone(after.problems)
+	maps.DeleteFunc(fresh, func(key string, _ Problem) bool { return before.revisions[key] == after.revisions[key] })
+	return sortedProblems(fresh)
+}
+
+func set[T any](m map[string]*Versioned[T], name string, e Change) error {
+	v, err := decoded[T](e)
+	if v == nil {
+		delete(m, name)
+	} else {
+		m[name] = v
+	}
+	return err
+}
+
+// decoded returns the record after a change; nil where it is gone or cannot be read.
+func decoded[T any](e Change) (*Versioned[T], error) {
+	if e.Deleted {
+		return nil, nil
+	}
+	v, err := decode[T](e.KV)
+	if err != nil {
+		return nil, err
+	}
+	return &v, nil
+}
+
+func index(m map[string]map[fleet.ServerKey]bool, name string, k fleet.ServerKey) {
+	if m[name] == nil {
+		m[name] = map[fleet.ServerKey]bool{}
+	}
+	m[name][k] = true
+}
+
+func unindex(m map[string]map[fleet.ServerKey]bool, name string, k fleet.ServerKey) {
+	if delete(m[name], k); len(m[name]) == 0 {
+		delete(m, name)
+	}
+}
+
+func compareKeys(a, b fleet.ServerKey) int {
+	return cmp.Or(strings.Compare(a.Region, b.Region), strings.Compare(a.Account, b.Account))
+}
