@@ -1,0 +1,188 @@
+package containers
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// PortRange are the host ports the daemon may assign on an endpoint, both included (C12).
+type PortRange struct{ First, Last int }
+
+func (r PortRange) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
+
+// Contains reports whether port is in the range.
+func (r PortRange) Contains(port int) bool { return r.First <= port && port <= r.Last }
+
+// Config describes one endpoint.
+type Config struct {
+	Name    string
+	Socket  string    // path of the engine's unix socket
+	Address string    // IP address where published ports are reached, and bound by default
+	Ports   PortRange // zero: no port can be assigned, all are declared
+	// Mounts are the folders of the host below which a document may mount paths; none
+	// by default (C10).
+	Mounts []string
+	// AllowHostNamespaces lets documents ask for namespaces of the host. No document
+	// can yet; the flag is part of an endpoint's description.
+	AllowHostNamespaces bool
+	// EnvSets are the variables that documents name by env_from; their values are the
+	// operator's and appear in no document.
+	EnvSets map[string]map[string]string
+}
+
+// String names the endpoint and its socket. It shows no variable: they may be secret.
+func (c Config) String() string { return c.Name + "=unix://" + c.Socket }
+
+const endpointExample = "name=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura"
+
+// ParseEndpoint reads an endpoint as it is given on the command line:
+//
+//	name=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura[:/more][,host-namespaces=true]
+//
+// Only the name and the socket are required; address defaults to 127.0.0.1.
+func ParseEndpoint(s string) (Config, error) {
+	fail := func(format string, args ...any) (Config, error) {
+		return Config{}, fmt.Errorf("container endpoint %q: %s; write one such as %s", s, fmt.Sprintf(format, args...), endpointExample)
+	}
+	parts := strings.Split(s, ",")
+	name, socket, ok := strings.Cut(parts[0], "=")
+	if !ok || name == "" || socket == "" {
+		return fail("begins with no name=unix:///path")
+	}
+	c := Config{Name: name, Address: "127.0.0.1"}
+	if !validName(name) {
+		return fail("the name %q may hold only lower-case letters, digits and -, and begins with a letter", name)
+	}
+	path, isUnix := strings.CutPrefix(socket, "unix://")
+	switch {
+	case strings.HasPrefix(socket, "tcp://"):
+		return fail("tcp:// is not supported yet by this kurad: use a unix socket")
+	case !isUnix:
+		return fail("%q is not unix:// and a path", socket)
+	case !filepath.IsAbs(path):
+		return fail("the socket's path %q is not absolute (three slashes: unix:///run/podman.sock)", path)
+	case len(path) > 107:
+		return fail("the socket's path has %d bytes, and the system allows 107", len(path))
+	}
+	c.Socket = filepath.Clean(path)
+	seen := map[string]bool{}
+	for _, part := range parts[1:] {
+		key, value, _ := strings.Cut(part, "=")
+		if seen[key] {
+			return fail("%s is given twice", key)
+		}
+		seen[key] = true
+		if err := c.set(key, value); err != nil {
+			return fail("%v", err)
+		}
+	}
+	return c, nil
+}
+
+func (c *Config) set(key, value string) error {
+	switch key {
+	case "address":
+		addr, err := netip.ParseAddr(value)
+		if err != nil {
+			return fmt.Errorf("the address %q is not an IP address", value)
+		}
+		c.Address = addr.String()
+	case "ports":
+		first, last, _ := strings.Cut(value, "-")
+		a, errA := strconv.Atoi(first)
+		b, errB := strconv.Atoi(last)
+		if errA != nil || errB != nil || a < 1 || b > 65535 || a > b {
+			return fmt.Errorf("the ports %q are not a range such as 20000-29999 within 1-65535", value)
+		}
+		c.Ports = PortRange{First: a, Last: b}
+	case "mounts":
+		for dir := range strings.SplitSeq(value, ":") {
+			if !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" {
+				return fmt.Errorf("mounts holds %q, which is not the absolute path of a folder below /", dir)
+			}
+			c.Mounts = append(c.Mounts, filepath.Clean(dir))
+		}
+	case "host-namespaces":
+		allow, err := strconv.ParseBool(value)
+		if err != nil {
+			return fmt.Errorf("host-namespaces is %q, not true or false", value)
+		}
+		c.AllowHostNamespaces = allow
+	case "":
+		return fmt.Errorf("an empty part between commas")
+	default:
+		return fmt.Errorf("%q is none of address, ports, mounts, host-namespaces", key)
+	}
+	return nil
+}
+
+func validName(s string) bool {
+	for i, r := range s {
+		letter := 'a' <= r && r <= 'z'
+		if !letter && (i == 0 || r != '-' && (r < '0' || r > '9')) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 63
+}
+
+// AllowsRegion tells whether the endpoint would take region r's document, before
+// anything of it is rendered: an error names the fields that reach beyond what the
+// operator allowed (C10).
+func (e *Endpoint) AllowsRegion(r fleet.Region) error {
+	if r.Containers == nil {
+		return fleet.Errorf(fleet.CodeInvalid, "region %q has no containers document for endpoint %q", r.Name, e.cfg.Name)
+	}
+	var v fleet.Invalid
+	if r.Containers.Endpoint != e.cfg.Name {
+		v.Add("/containers/endpoint", "names endpoint %q, not %q", r.Containers.Endpoint, e.cfg.Name)
+	}
+	for _, name := range sortedKeys(r.Containers.Services) {
+		service := r.Containers.Services[name]
+		at := "/containers/services/" + escape(name)
+		for i, vol := range service.Volumes {
+			if vol.HostPath == "" {
+				continue
+			}
+			if _, err := e.cfg.hostPath(vol.HostPath); err != nil {
+				v.Add(fmt.Sprintf("%s/volumes/%d/host_path", at, i), "%v", err)
+			}
+		}
+		for i, set := range service.EnvFrom {
+			if _, ok := e.cfg.EnvSets[set]; !ok {
+				v.Add(fmt.Sprintf("%s/env_from/%d", at, i), "%s", e.cfg.unknownSet(set))
+			}
+		}
+		for _, port := range sortedKeys(service.Ports) {
+			p := service.Ports[port]
+			if p.Bind != "" {
+				if _, err := netip.ParseAddr(p.Bind); err != nil {
+					v.Add(at+"/ports/"+escape(port)+"/bind", "%q is not an IP address; leave it out for the endpoint's %s", p.Bind, e.cfg.Address)
+				}
+			}
+			if p.Host == 0 && e.cfg.Ports == (PortRange{}) {
+				v.Add(at+"/ports/"+escape(port)+"/host", "endpoint %q has no range of ports to assign one from; set host, or start kurad with ports=20000-29999 for it", e.cfg.Name)
+			}
+		}
+	}
+	return v.Err(fmt.Sprintf("region %q", r.Name))
+}
+
+func (c Config) unknownSet(set string) string {
+	return fmt.Sprintf("kurad was given no variable set named %q (known: %s)", set, orNone(sortedKeys(c.EnvSets)))
+}
+
+// escape makes s a part of a JSON pointer.
+func escape(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,153 @@
+package conformance
+
+import (
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/moby/moby/client"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// foreignContainer: C7, P4.
+func foreignContainer(x *trial) {
+	doc := x.doc("cache", x.target.V1)
+	owners := map[string]map[string]string{
+		"not made by kurad": nil,
+		"server acme/eu of environment production": {
+			fleet.LabelEnvironment: "production", fleet.LabelAccount: "acme", fleet.LabelRegion: "eu", fleet.LabelDigest: doc.Digest,
+		},
+		"of no server of environment staging": {fleet.LabelEnvironment: "staging"},
+		"server acme/eu of this environment":  {fleet.LabelEnvironment: "staging", fleet.LabelAccount: "acme", fleet.LabelRegion: "eu"},
+	}
+	for _, who := range []string{"not made by kurad", "server acme/eu of environment production", "of no server of environment staging", "server acme/eu of this environment"} {
+		id := x.foreign(doc.Name, owners[who])
+		before := x.inspect(id).Container.State
+		got := x.list(x.staging, doc.Name)
+		want := []fleet.Container{{Name: doc.Name, ID: id, State: fleet.ContainerRunning, Foreign: who}}
+		if d := cmp.Diff(want, got, cmpopts.IgnoreFields(fleet.Container{}, "Image", "Account", "Region")); d != "" {
+			x.Errorf("listing (-want +got):\n%s", d)
+		}
+		for _, task := range []fleet.Task{
+			{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest},
+			{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(1)},
+			{Kind: fleet.TaskRename, ContainerID: id, Name: doc.RetiredName()},
+			{Kind: fleet.TaskStart, ContainerID: id},
+			{Kind: fleet.TaskRemove, ContainerID: id},
+		} {
+			o := x.do(x.staging, task, doc)
+			x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForeignInstance, doc.Name)
+		}
+		after := x.inspect(id).Container
+		if d := cmp.Diff(before, after.State); d != "" || after.Name != "/"+doc.Name {
+			x.Errorf("the foreign container was touched: %s\n%s", after.Name, d)
+		}
+		if _, err := x.engine.ContainerRemove(x.ctx(), id, client.ContainerRemoveOptions{Force: true}); err != nil {
+			x.Fatal(err)
+		}
+	}
+}
+
+// twoEnvironments: the daemons of two environments see each other's as foreign.
+func twoEnvironments(x *trial) {
+	staging := x.doc("cache", x.target.V1, func(d *fleet.ServiceDocument) { d.Name += "-staging" })
+	production := x.doc("cache", x.target.V2)
+	stagingID := x.running(staging)
+	create := fleet.Task{Kind: fleet.TaskCreate, Name: production.Name, Digest: production.Digest}
+	made := x.do(x.production, create, production)
+	if made.Class != fleet.ClassOK {
+		x.Fatalf("production's create: %+v", made)
+	}
+	x.wantOutcome(x.do(x.production, fleet.Task{Kind: fleet.TaskStart, ContainerID: made.ContainerID}, production), fleet.ClassOK, "")
+
+	for _, c := range []struct {
+		name string
+		got  []fleet.Container
+		id   string
+	}{
+		{"staging", x.list(x.staging), stagingID},
+		{"production", x.list(x.production), made.ContainerID},
+	} {
+		if len(c.got) != 1 || c.got[0].ID != c.id {
+			x.Errorf("%s sees %+v, want only %s", c.name, c.got, c.id)
+		}
+	}
+	for _, kind := range []fleet.TaskKind{fleet.TaskStop, fleet.TaskRemove} {
+		o := x.do(x.production, fleet.Task{Kind: kind, ContainerID: stagingID, Grace: grace(1)}, production)
+		x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForeignInstance, "environment staging")
+	}
+	x.wantAnswer(staging, "v1")
+	x.wantAnswer(production, "v2")
+}
+
+// foreignVolume: a volume of somebody else under our name is not used.
+func foreignVolume(x *trial) {
+	name := x.name("data")
+	if _, err := x.engine.VolumeCreate(x.ctx(), client.VolumeCreateOptions{Name: name}); err != nil {
+		x.Fatal(err)
+	}
+	doc := x.doc("cache", x.target.V1, func(d *fleet.ServiceDocument) {
+		d.Volumes = []fleet.VolumeDocument{{Source: name, Path: "/data"}}
+	})
+	o := x.do(x.staging, fleet.Task{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}, doc)
+	x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForeignInstance, name, "not made by kurad")
+	x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil)
+	x.wantVolumes(name)
+}
+
+// volumes: C13.
+func volumes(x *trial) {
+	kept, lost, later := x.name("kept"), x.name("lost"), x.name("later-kept")
+	doc := x.doc("cache", x.target.V1, func(d *fleet.ServiceDocument) {
+		d.Volumes = []fleet.VolumeDocument{
+			{Source: kept, Path: "/kept", Retain: true},
+			{Source: lost, Path: "/lost"},
+			{Source: later, Path: "/later", ReadOnly: true},
+		}
+	})
+	id := x.running(doc)
+	x.get(doc, "/write?name=/kept/file&text=data")
+	if got := x.get(doc, "/write?name=/later/file&text=data"); got == "" {
+		x.Error("a read-only volume was written to")
+	}
+	// In use: nothing is lost, and it is tried again.
+	x.wantOutcome(x.do(x.staging, fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil), fleet.ClassTransient, fleet.ReasonRemoveFailed)
+	x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, doc)
+	x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)
+	x.wantVolumes(kept, later, lost)
+
+	next := x.doc("cache", x.target.V2, func(d *fleet.ServiceDocument) { d.Volumes = doc.Volumes })
+	id = x.running(next)
+	if got := x.get(next, "/file?name=/kept/file"); got != "data" {
+		x.Errorf("the volume of the container before holds %q", got)
+	}
+	x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, next)
+	x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, next)
+
+	retaining := *next
+	retaining.Volumes = []fleet.VolumeDocument{{Source: later, Path: "/later", Retain: true}}
+	for range 2 {
+		x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, &retaining)
+		x.wantVolumes(kept, later)
+	}
+	x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil)
+	x.wantVolumes(kept)
+}
+
+// wantVolumes compares the volumes whose names begin with the instance's.
+func (x *trial) wantVolumes(want ...string) {
+	x.Helper()
+	listed, err := x.engine.VolumeList(x.ctx(), client.VolumeListOptions{})
+	if err != nil {
+		x.Fatal(err)
+	}
+	got := []string{}
+	for _, v := range listed.Items {
+		if len(v.Name) > len(x.instance) && v.Name[:len(x.instance)] == x.instance {
+			got = append(got, v.Name)
+		}
+	}
+	less := func(a, b string) bool { return a < b }
+	if d := cmp.Diff(want, got, cmpopts.SortSlices(less)); d != "" {
+		x.Errorf("volumes (-want +got):\n%s", d)
+	}
+}

@@ -1,0 +1,18 @@
+// Package containers observes and changes the containers of an endpoint: a Podman or
+// Docker engine behind the Docker-compatible API on a unix socket.
+//
+// Invariants, with the tests that guard them (TestPodman runs package conformance):
+//   - One listing of an endpoint answers for all its servers; what a listing shows of a
+//     running container is never compared with a document (L59:
+//     TestPodman/C3_listingsAndRepeatedTasksKeepTheContainer).
+//   - Whatever acts on a container reads its labels first and leaves what is not of
+//     that server of this environment alone (TestPodman/C7_…).
+//   - Every task may be repeated, after a crash at any point of it too
+//     (TestPodman/C4_replaceKeepsOneContainerAndItsPort).
+//   - No answer is never an answer: it is transient with Answered=false, or a read
+//     failure (TestP2_stoppedEngineIsUnreachable, TestP2_noAnswerIsNoAnswer).
+//   - A document reaches nothing of the host that the operator did not allow
+//     (TestPodman/C10_…, TestC10_…).
+//   - What an answer means is said in one table, classify
+//     (TestClassify_everyAnswerOfEveryOperation).
+package containers

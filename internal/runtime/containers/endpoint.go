@@ -1,0 +1,83 @@
+package containers
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/moby/moby/client"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Endpoint is an engine that runs containers of one environment, among others'.
+type Endpoint struct {
+	cfg    Config
+	env    fleet.Environment
+	log    hclog.Logger
+	engine *client.Client
+}
+
+// Open prepares an endpoint. It does not connect: an engine that is not there yet
+// shows in List and heals by itself.
+func Open(cfg Config, env fleet.Environment, log hclog.Logger) (*Endpoint, error) {
+	if log == nil {
+		log = hclog.NewNullLogger()
+	}
+	cfg.Address = cmp.Or(cfg.Address, "127.0.0.1")
+	if _, err := netip.ParseAddr(cfg.Address); err != nil {
+		return nil, fmt.Errorf("open container endpoint %q: address: %w", cfg.Name, err)
+	}
+	// The version is negotiated with the first answer, not now.
+	engine, err := client.New(client.WithHost("unix://"+cfg.Socket), client.WithUserAgent("kurad"))
+	if err != nil {
+		return nil, fmt.Errorf("open container endpoint %q: %w", cfg.Name, err)
+	}
+	return &Endpoint{cfg: cfg, env: env, log: log.With("endpoint", cfg.Name), engine: engine}, nil
+}
+
+// Name returns the endpoint's name.
+func (e *Endpoint) Name() string { return e.cfg.Name }
+
+// Address returns the IP address where published ports are reached.
+func (e *Endpoint) Address() string { return e.cfg.Address }
+
+// Ports returns the range that assigned host ports come from.
+func (e *Endpoint) Ports() PortRange { return e.cfg.Ports }
+
+// Close ends idle connections.
+func (e *Endpoint) Close() error { return e.engine.Close() }
+
+// owner tells whose a container or a volume is, by its labels.
+type owner struct{ environment, account, region string }
+
+func ownerOf(labels map[string]string) owner {
+	return owner{labels[fleet.LabelEnvironment], labels[fleet.LabelAccount], labels[fleet.LabelRegion]}
+}
+
+// String names the owner for a person.
+func (o owner) String() string {
+	switch {
+	case o.environment == "":
+		return "not made by kurad"
+	case o.account == "" || o.region == "":
+		return "of no server of environment " + o.environment
+	default:
+		return fmt.Sprintf("server %s/%s of environment %s", o.account, o.region, o.environment)
+	}
+}
+
+// ours reports whether o is a server of this environment (C7).
+func (e *Endpoint) ours(o owner) bool {
+	return o.environment == e.env.Name && o.account != "" && o.region != ""
+}
+
+// ownerFor is the owner that labels of server key say.
+func (e *Endpoint) ownerFor(key fleet.ServerKey) owner {
+	return owner{e.env.Name, key.Account, key.Region}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

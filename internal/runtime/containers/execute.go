@@ -1,0 +1,145 @@
+package containers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Execute runs one task of server key, until it succeeded, the engine answered
+// otherwise or ctx ended. Every task may be repeated. doc is the rendered document of
+// the task's service; a create needs it, and remove-volumes keeps the volumes that it
+// retains, whatever their labels say.
+func (e *Endpoint) Execute(ctx context.Context, key fleet.ServerKey, instance string, task fleet.Task, doc *fleet.ServiceDocument) fleet.Outcome {
+	r := run{Endpoint: e, key: key, instance: instance, task: task, doc: doc}
+	o := r.execute(ctx)
+	o.At = time.Now().UTC()
+	if o.Class != fleet.ClassOK {
+		e.log.Debug("task not done", "server", key, "task", task.ID, "kind", task.Kind, "class", o.Class, "reason", o.Reason, "message", o.Message)
+	}
+	return o
+}
+
+// run is one execution of a task.
+type run struct {
+	*Endpoint
+	key      fleet.ServerKey
+	instance string
+	task     fleet.Task
+	doc      *fleet.ServiceDocument
+}
+
+func (r run) execute(ctx context.Context) fleet.Outcome {
+	switch r.task.Kind {
+	case fleet.TaskCreate:
+		return r.create(ctx)
+	case fleet.TaskStop:
+		return r.onContainer(ctx, r.stop)
+	case fleet.TaskRename:
+		return r.onContainer(ctx, r.rename)
+	case fleet.TaskStart:
+		return r.onContainer(ctx, r.start)
+	case fleet.TaskRemove:
+		return r.onContainer(ctx, r.remove)
+	case fleet.TaskRemoveVolumes:
+		return r.removeVolumes(ctx)
+	default:
+		return refuse(fleet.ReasonInvalid, "this kurad knows no task %q", r.task.Kind)
+	}
+}
+
+// onContainer runs a step on the container that the task names by id, nil where it is
+// gone, and on none that is not the server's (C7).
+func (r run) onContainer(ctx context.Context, step func(context.Context, *container.InspectResponse) fleet.Outcome) fleet.Outcome {
+	if r.task.ContainerID == "" {
+		return replan("the plan names no container to %s", r.task.Kind)
+	}
+	seen, err := r.inspect(ctx, r.task.ContainerID)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return r.failed(opInspect, err)
+	}
+	if seen != nil {
+		if who := ownerOf(seen.Config.Labels); who != r.ownerFor(r.key) {
+			return foreign("container", nameOf(seen), who)
+		}
+	}
+	return step(ctx, seen)
+}
+
+// inspect looks at a container by id or name. Without a container the error is not
+// found; with one, its Config and State are set.
+func (e *Endpoint) inspect(ctx context.Context, ref string) (*container.InspectResponse, error) {
+	seen, err := e.engine.ContainerInspect(ctx, ref, client.ContainerInspectOptions{})
+	if err != nil {
+		return nil, err
+	}
+	c := &seen.Container
+	// Engines also take the beginning of an id for a name.
+	if c.ID != ref && nameOf(c) != ref {
+		return nil, fmt.Errorf("container %s: %w", ref, errdefs.ErrNotFound)
+	}
+	if c.Config == nil || c.State == nil {
+		return nil, fmt.Errorf("the engine's answer about container %s lacks its configuration or state", ref)
+	}
+	return c, nil
+}
+
+func nameOf(c *container.InspectResponse) string { return strings.TrimPrefix(c.Name, "/") }
+
+func runs(c *container.InspectResponse) bool {
+	return stateOf(string(c.State.Status)) == fleet.ContainerRunning
+}
+
+// done is a task's success with the container it was about.
+func done(id string) fleet.Outcome {
+	return fleet.Outcome{Class: fleet.ClassOK, Answered: true, ContainerID: id}
+}
+
+// failed is the outcome of an engine's error.
+func (r run) failed(op operation, err error) fleet.Outcome {
+	status := statusOf(err)
+	m := classify(op, status)
+	return fleet.Outcome{
+		Class: m.class, Reason: m.reason, // Where the engine could not be connected to, nothing was sent that may land later.
+		Answered: status != unanswered || client.IsErrConnectionFailed(err),
+		Message:  fmt.Sprintf("%s: %s", r.attempt(op), shorten(err)),
+	}
+}
+
+// attempt says what was attempted on what.
+func (r run) attempt(op operation) string {
+	if op == opPull {
+		return "pull image " + r.doc.Image
+	}
+	if op == opInspect {
+		return "look at endpoint " + r.cfg.Name
+	}
+	return r.task.Describe()
+}
+
+func refuse(reason fleet.Reason, format string, args ...any) fleet.Outcome {
+	return fleet.Outcome{Class: fleet.ClassRefused, Reason: reason, Answered: true, Message: fmt.Sprintf(format, args...)}
+}
+
+// replan is the outcome of a task whose plan no longer fits what is there: what is
+// planned next starts from a new observation.
+func replan(format string, args ...any) fleet.Outcome {
+	return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonDrifted, Answered: true, Message: fmt.Sprintf(format, args...)}
+}
+
+func foreign(what, name string, who owner) fleet.Outcome {
+	return refuse(fleet.ReasonForeignInstance, "%s %s is %s; kurad does not touch it: remove or rename it, or choose another account id or cluster id", what, name, who)
+}
+
+func isConflict(err error) bool {
+	s := statusOf(err)
+	return s == http.StatusConflict || s == http.StatusInternalServerError
+}

@@ -1,0 +1,253 @@
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// create makes the image, the volumes and the container present (C4, prepare).
+func (r run) create(ctx context.Context) fleet.Outcome {
+	if r.doc == nil {
+		return replan("the document of service %s is gone", r.task.Service)
+	}
+	if r.task.Digest != "" && r.task.Digest != r.doc.Digest {
+		return replan("the document of service %s changed since the plan was made", r.task.Service)
+	}
+	spec, refused := r.spec()
+	if refused != nil {
+		return *refused
+	}
+	if o, made := r.reuse(ctx); made {
+		return o
+	}
+	if o := r.pull(ctx); o.Class != fleet.ClassOK {
+		return o
+	}
+	for _, v := range r.doc.Volumes {
+		if v.HostPath {
+			continue
+		}
+		if o := r.createVolume(ctx, v); o.Class != fleet.ClassOK {
+			return o
+		}
+	}
+	made, err := r.engine.ContainerCreate(ctx, spec)
+	if err != nil {
+		// A name in use is 409 of Docker and 500 of Podman; what bears it tells.
+		if isConflict(err) {
+			if o, made := r.reuse(ctx); made {
+				return o
+			}
+		}
+		return r.failed(opCreate, err)
+	}
+	for _, w := range made.Warnings {
+		r.log.Warn("engine warns about a container", "container", r.task.Name, "warning", w)
+	}
+	return done(made.ID)
+}
+
+// reuse looks at what bears the task's name. made is false where the name is free,
+// now if not before, and the container must be created.
+func (r run) reuse(ctx context.Context) (o fleet.Outcome, made bool) {
+	seen, err := r.inspect(ctx, r.task.Name)
+	if errdefs.IsNotFound(err) {
+		return fleet.Outcome{}, false
+	}
+	if err != nil {
+		return r.failed(opInspect, err), true
+	}
+	labels := seen.Config.Labels
+	switch {
+	case ownerOf(labels) != r.ownerFor(r.key):
+		return foreign("container", r.task.Name, ownerOf(labels)), true
+	case labels[fleet.LabelDigest] == r.doc.Digest && labels[fleet.LabelService] == r.doc.Service:
+		return done(seen.ID), true
+	case r.task.Name != r.doc.TemporaryName():
+		return replan("container %s is there, made from another document", r.task.Name), true
+	}
+	// Left by a plan that was given up: nobody needs it.
+	if runs(seen) {
+		if _, err := r.end(ctx, seen, r.doc.GracePeriod.Std()); err != nil {
+			return r.failed(opStop, err), true
+		}
+	}
+	if err := r.delete(ctx, seen.ID); err != nil {
+		return r.failed(opRemove, err), true
+	}
+	return fleet.Outcome{}, false
+}
+
+// spec is the document in the engine's words, or why it may not be (C10).
+func (r run) spec() (client.ContainerCreateOptions, *fleet.Outcome) {
+	fail := func(reason fleet.Reason, format string, args ...any) (client.ContainerCreateOptions, *fleet.Outcome) {
+		o := refuse(reason, "create container %s: %s", r.task.Name, fmt.Sprintf(format, args...))
+		return client.ContainerCreateOptions{}, &o
+	}
+	if _, err := fleet.ParseImage(r.doc.Image); err != nil {
+		return fail(fleet.ReasonInvalid, "%v", err)
+	}
+	env, err := r.environ()
+	if err != nil {
+		return fail(fleet.ReasonInvalid, "%v", err)
+	}
+	mounts, err := r.mounts()
+	if err != nil {
+		return fail(fleet.ReasonForbidden, "%v", err)
+	}
+	exposed, bound, err := r.ports()
+	if err != nil {
+		return fail(fleet.ReasonInvalid, "%v", err)
+	}
+	grace := int(math.Ceil(r.doc.GracePeriod.Std().Seconds()))
+	return client.ContainerCreateOptions{
+		Name: r.task.Name,
+		Config: &container.Config{
+			Image: r.doc.Image, Cmd: r.doc.Command, Env: env, User: r.doc.User, Labels: r.labels(),
+			ExposedPorts: exposed, StopSignal: r.doc.StopSignal, StopTimeout: &grace,
+		},
+		HostConfig: &container.HostConfig{
+			Mounts:       mounts,
+			PortBindings: bound,
+			// We start what ended, not the engine (C9).
+			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+			CapDrop:       []string{"ALL"},
+			SecurityOpt:   []string{"no-new-privileges"},
+			Resources:     container.Resources{Memory: r.doc.MemoryBytes, NanoCPUs: int64(math.Round(r.doc.CPUs * 1e9))},
+		},
+	}, nil
+}
+
+// labels are the document's and, above them, ours (C7).
+func (r run) labels() map[string]string {
+	labels := maps.Clone(r.doc.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, r.serverLabels())
+	labels[fleet.LabelService] = r.doc.Service
+	labels[fleet.LabelDigest] = r.doc.Digest
+	return labels
+}
+
+func (r run) serverLabels() map[string]string {
+	return map[string]string{
+		fleet.LabelEnvironment: r.env.Name,
+		fleet.LabelAccount:     r.key.Account,
+		fleet.LabelRegion:      r.key.Region,
+	}
+}
+
+// environ are the variables of the named sets in their order, and above them the
+// document's own.
+func (r run) environ() ([]string, error) {
+	all := map[string]string{}
+	for _, name := range r.doc.EnvFrom {
+		set, ok := r.cfg.EnvSets[name]
+		if !ok {
+			return nil, errors.New(r.cfg.unknownSet(name))
+		}
+		maps.Copy(all, set)
+	}
+	maps.Copy(all, r.doc.Env)
+	out := make([]string, 0, len(all))
+	for _, k := range sortedKeys(all) {
+		out = append(out, k+"="+all[k])
+	}
+	return out, nil
+}
+
+// mounts are bind mounts and volumes. Mounts, not Binds: Podman makes a folder of the
+// host for a bind whose source does not exist.
+func (r run) mounts() ([]mount.Mount, error) {
+	var out []mount.Mount
+	for _, v := range r.doc.Volumes {
+		m := mount.Mount{Type: mount.TypeVolume, Source: v.Source, Target: v.Path, ReadOnly: v.ReadOnly}
+		if v.HostPath {
+			real, err := r.cfg.hostPath(v.Source)
+			if err != nil {
+				return nil, err
+			}
+			m.Type, m.Source = mount.TypeBind, real
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func (r run) ports() (network.PortSet, network.PortMap, error) {
+	exposed, bound := network.PortSet{}, network.PortMap{}
+	for _, p := range r.doc.Ports {
+		port, err := network.ParsePort(fmt.Sprintf("%d/%s", p.Container, p.Protocol))
+		if err != nil {
+			return nil, nil, fmt.Errorf("port %s: %w", p.Name, err)
+		}
+		// An unset host port would be another one with each container (C12).
+		if p.Host < 1 || p.Host > 65535 {
+			return nil, nil, fmt.Errorf("port %s: no host port is assigned", p.Name)
+		}
+		bind := r.cfg.Address
+		if p.Bind != "" {
+			bind = p.Bind
+		}
+		addr, err := netip.ParseAddr(bind)
+		if err != nil {
+			return nil, nil, fmt.Errorf("port %s: bind address: %w", p.Name, err)
+		}
+		exposed[port] = struct{}{}
+		bound[port] = append(bound[port], network.PortBinding{HostIP: addr, HostPort: strconv.Itoa(p.Host)})
+	}
+	return exposed, bound, nil
+}
+
+// pull makes the image present as the document's policy says.
+func (r run) pull(ctx context.Context) fleet.Outcome {
+	if r.doc.Pull != fleet.PullAlways {
+		_, err := r.engine.ImageInspect(ctx, r.doc.Image)
+		switch {
+		case err == nil:
+			return done("")
+		case !errdefs.IsNotFound(err):
+			return r.failed(opInspect, err)
+		case r.doc.Pull == fleet.PullNever:
+			return refuse(fleet.ReasonImagePullFailed, "image %s is not on endpoint %q and the region's pull policy is never: bring it there, or use pull = \"missing\"", r.doc.Image, r.cfg.Name)
+		}
+	}
+	stream, err := r.engine.ImagePull(ctx, r.doc.Image, client.ImagePullOptions{})
+	if err != nil {
+		return r.failed(opPull, err)
+	}
+	defer stream.Close()
+	if err := stream.Wait(ctx); err != nil {
+		return r.failed(opPull, err)
+	}
+	return done("")
+}
+
+// keeps lists the volumes that the document retains.
+func (r run) keeps() []string {
+	if r.doc == nil {
+		return nil
+	}
+	var names []string
+	for _, v := range r.doc.Volumes {
+		if v.Retain {
+			names = append(names, v.Source)
+		}
+	}
+	return slices.Compact(names)
+}

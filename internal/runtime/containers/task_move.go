@@ -1,0 +1,70 @@
+package containers
+
+import (
+	"context"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// rename gives the container the task's name.
+func (r run) rename(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
+	if seen == nil {
+		return replan("container %s to rename to %s is gone", short(r.task.ContainerID), r.task.Name)
+	}
+	if nameOf(seen) == r.task.Name {
+		return done(seen.ID)
+	}
+	_, err := r.engine.ContainerRename(ctx, seen.ID, client.ContainerRenameOptions{NewName: r.task.Name})
+	switch {
+	case err == nil:
+		return done(seen.ID)
+	case errdefs.IsNotFound(err):
+		return replan("container %s to rename to %s is gone", short(seen.ID), r.task.Name)
+	case isConflict(err):
+		// Podman answers a taken name with 500.
+		if holder, lookErr := r.inspect(ctx, r.task.Name); lookErr == nil && holder.ID != seen.ID {
+			if who := ownerOf(holder.Config.Labels); who != r.ownerFor(r.key) {
+				return foreign("container", r.task.Name, who)
+			}
+			return replan("the name %s is taken by container %s of the same server", r.task.Name, short(holder.ID))
+		}
+	}
+	return r.failed(opRename, err)
+}
+
+// remove removes a container that does not run.
+func (r run) remove(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
+	if seen == nil {
+		return done(r.task.ContainerID)
+	}
+	if runs(seen) {
+		return replan("container %s runs; it is stopped before it is removed", nameOf(seen))
+	}
+	if err := r.delete(ctx, seen.ID); err != nil {
+		return r.failed(opRemove, err)
+	}
+	return done(seen.ID)
+}
+
+// delete removes a stopped container and its anonymous volumes; named ones stay.
+func (e *Endpoint) delete(ctx context.Context, id string) error {
+	_, err := e.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{RemoveVolumes: true})
+	if err == nil || errdefs.IsNotFound(err) {
+		return nil
+	}
+	if _, lookErr := e.inspect(ctx, id); errdefs.IsNotFound(lookErr) {
+		return nil // somebody else's removal was faster
+	}
+	return err
+}
+
+func short(id string) string {
+	if len(id) > 12 {
+		return id[:12]
+	}
+	return id
+}

@@ -1,0 +1,70 @@
+package containers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/volume"
+	"github.com/moby/moby/client"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// createVolume makes the named volume with our labels, or finds it made (C13).
+func (r run) createVolume(ctx context.Context, v fleet.VolumeDocument) fleet.Outcome {
+	seen, err := r.engine.VolumeInspect(ctx, v.Source, client.VolumeInspectOptions{})
+	vol := seen.Volume
+	if errdefs.IsNotFound(err) {
+		labels := r.serverLabels()
+		labels[fleet.LabelRetain] = strconv.FormatBool(v.Retain)
+		var made client.VolumeCreateResult
+		made, err = r.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: v.Source, Labels: labels})
+		vol = made.Volume
+	}
+	if err != nil {
+		return r.failed(opCreate, fmt.Errorf("volume %s: %w", v.Source, err))
+	}
+	// Somebody else's data under our name is neither used nor, later, removed.
+	if who := ownerOf(vol.Labels); who != r.ownerFor(r.key) {
+		return foreign("volume", v.Source, who)
+	}
+	return done("")
+}
+
+// removeVolumes removes the server's volumes that are not retained.
+func (r run) removeVolumes(ctx context.Context) fleet.Outcome {
+	labels := r.serverLabels()
+	filters := client.Filters{}
+	for _, k := range sortedKeys(labels) {
+		filters.Add("label", k+"="+labels[k])
+	}
+	listed, err := r.engine.VolumeList(ctx, client.VolumeListOptions{Filters: filters})
+	if err != nil {
+		return r.failed(opInspect, err)
+	}
+	keep := r.keeps()
+	for _, v := range listed.Items {
+		// Engines do not agree on whether several labels mean all or any of them.
+		if ownerOf(v.Labels) != r.ownerFor(r.key) || v.Labels[fleet.LabelRetain] == "true" || slices.Contains(keep, v.Name) {
+			continue
+		}
+		if o := r.removeVolume(ctx, v); o.Class != fleet.ClassOK {
+			return o
+		}
+	}
+	return done("")
+}
+
+func (r run) removeVolume(ctx context.Context, v volume.Volume) fleet.Outcome {
+	_, err := r.engine.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{})
+	if err == nil || errdefs.IsNotFound(err) {
+		return done("")
+	}
+	o := r.failed(opRemove, fmt.Errorf("volume %s: %w", v.Name, err))
+	o.Message = strings.Replace(o.Message, r.task.Describe()+": ", "remove ", 1)
+	return o
+}
