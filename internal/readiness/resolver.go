@@ -1,0 +1,192 @@
+package readiness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// resolveFunc returns the A and AAAA addresses of a host, at least one or an error.
+type resolveFunc func(ctx context.Context, host string) ([]netip.Addr, error)
+
+// newResolve returns the resolution by the DNS server at address, or by the
+// system where address is empty.
+func newResolve(address string) resolveFunc {
+	lookup := systemLookup
+	if address != "" {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
+		}
+		lookup = serverLookup(address)
+	}
+	return func(ctx context.Context, host string) ([]netip.Addr, error) {
+		if addr, err := netip.ParseAddr(host); err == nil {
+			return []netip.Addr{addr}, nil
+		}
+		addrs, err := lookup(ctx, host)
+		if err != nil {
+			return nil, err
+		}
+		if len(addrs) == 0 {
+			return nil, errors.New("it has no A or AAAA record")
+		}
+		return addrs, nil
+	}
+}
+
+func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	// A new resolver each time: one would share an answer between lookups of the same
+	// host that are under way together, and a probe must not use one begun before it.
+	// Go's own code, because the C library does not find a name with a final dot in
+	// the hosts file.
+	addrs, err := (&net.Resolver{PreferGo: true}).LookupNetIP(ctx, "ip", absolute(host))
+	if failure, ok := errors.AsType[*net.DNSError](err); ok {
+		switch {
+		case failure.IsNotFound:
+			return nil, errors.New("it has no A or AAAA record")
+		case failure.IsTimeout:
+			return nil, errors.New("the system's resolver did not answer")
+		}
+		return nil, fmt.Errorf("the system's resolver says: %s", failure.Err)
+	}
+	return addrs, err
+}
+
+// absolute adds the final dot that keeps search lists out, where a wildcard might
+// answer. A single label such as localhost has none in the hosts file either.
+func absolute(host string) string {
+	if strings.Contains(host, ".") {
+		return dns.Fqdn(host)
+	}
+	return host
+}
+
+const (
+	tries       = 3                      // a datagram can be lost
+	tryTimeout  = time.Second            // of one question
+	familyGrace = 250 * time.Millisecond // for the other family's answer, once one has addresses
+)
+
+// serverLookup asks the DNS server at address for A and AAAA at the same time.
+// One family is enough: servers exist that never answer for the other.
+func serverLookup(address string) resolveFunc {
+	return func(ctx context.Context, host string) ([]netip.Addr, error) {
+		type result struct {
+			addrs []netip.Addr
+			err   error
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		families := []uint16{dns.TypeAAAA, dns.TypeA}
+		results := make(chan result, len(families))
+		for _, family := range families {
+			go func() {
+				addrs, err := ask(ctx, address, host, family)
+				results <- result{addrs, err}
+			}()
+		}
+		var addrs []netip.Addr
+		var failure error
+		var grace <-chan time.Time
+		for range families {
+			select {
+			case r := <-results:
+				addrs = append(addrs, r.addrs...)
+				if r.err != nil {
+					failure = r.err
+				}
+				if len(r.addrs) > 0 && grace == nil {
+					grace = time.After(familyGrace)
+				}
+			case <-grace:
+				return addrs, nil
+			}
+		}
+		if len(addrs) > 0 {
+			return addrs, nil
+		}
+		return nil, failure
+	}
+}
+
+// ask puts one question to the server, again where an answer is lost.
+func ask(ctx context.Context, server, host string, family uint16) ([]netip.Addr, error) {
+	question := new(dns.Msg)
+	question.SetQuestion(dns.Fqdn(host), family)
+	var answer *dns.Msg
+	var err error
+	for range tries {
+		question.Id = dns.Id()
+		answer, err = exchange(ctx, "udp", server, question)
+		if err == nil && answer.Truncated {
+			answer, err = exchange(ctx, "tcp", server, question)
+		}
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the resolver %s did not answer: %s", server, errno(err))
+	}
+	switch answer.Rcode {
+	case dns.RcodeSuccess, dns.RcodeNameError:
+	default:
+		return nil, fmt.Errorf("the resolver %s answered %s", server, dns.RcodeToString[answer.Rcode])
+	}
+	var addrs []netip.Addr
+	for _, record := range answer.Answer {
+		var ip net.IP
+		switch r := record.(type) {
+		case *dns.A:
+			ip = r.A
+		case *dns.AAAA:
+			ip = r.AAAA
+		}
+		if addr, ok := netip.AddrFromSlice(ip); ok {
+			addrs = append(addrs, addr.Unmap())
+		}
+	}
+	return addrs, nil
+}
+
+// exchange sends the question and waits for its answer. The client of the dns
+// package is not used because it does not end when ctx does.
+func exchange(ctx context.Context, network, server string, question *dns.Msg) (*dns.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	raw, err := new(net.Dialer).DialContext(ctx, network, server)
+	if err != nil {
+		return nil, err
+	}
+	defer raw.Close()
+	defer endWith(ctx, raw)()
+	conn := &dns.Conn{Conn: raw}
+	if err := conn.WriteMsg(question); err != nil {
+		return nil, err
+	}
+	for {
+		answer, err := conn.ReadMsg()
+		if err != nil && answer == nil {
+			return nil, err
+		}
+		// A datagram that is not ours, or no DNS at all, is no reason to stop waiting.
+		if err == nil && answer.Response && answer.Id == question.Id &&
+			len(answer.Question) == 1 && strings.EqualFold(answer.Question[0].Name, question.Question[0].Name) &&
+			answer.Question[0].Qtype == question.Question[0].Qtype {
+			return answer, nil
+		}
+	}
+}
+
+// endWith makes reads and writes of conn fail once ctx is done. The returned
+// function undoes it.
+func endWith(ctx context.Context, conn net.Conn) (undo func()) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	return func() { stop() }
+}
