@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// IDPath names an object by id. It is exported for huma, which passes over what is not.
+type IDPath struct {
+	ID string `path:"id" maxLength:"63"`
+}
+
+type objectOutput[T any] struct{ Body T }
+
+type listOutput[T any] struct{ Body api.List[T] }
+
+func showAccount(v store.Versioned[fleet.Account]) api.Account {
+	return api.Account{Generation: v.Generation, Account: v.Value}
+}
+
+func (s *Server) listAccounts(ctx context.Context, in *PageInput) (*listOutput[api.Account], error) {
+	o, err := s.pageOptions(*in)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	l, err := s.records.Accounts(ctx, o)
+	page, err := pageOf(s, l, err, showAccount)
+	return &listOutput[api.Account]{page}, err
+}
+
+func (s *Server) account(ctx context.Context, id string) (store.Versioned[fleet.Account], error) {
+	if err := plainName(fmt.Sprintf("account %q", id), id); err != nil {
+		return store.Versioned[fleet.Account]{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return s.records.Account(ctx, id)
+}
+
+func (s *Server) getAccount(ctx context.Context, in *struct{ IDPath }) (*objectOutput[api.Account], error) {
+	v, err := s.account(ctx, in.ID)
+	return &objectOutput[api.Account]{showAccount(v)}, err
+}
+
+type putAccountInput struct {
+	IDPath
+	Condition
+	Body body[fleet.Account]
+}
+
+func (s *Server) putAccount(ctx context.Context, in *putAccountInput) (*putOutput[api.Account], error) {
+	declared, err := in.Body.value()
+	if err != nil {
+		return nil, err
+	}
+	what := fmt.Sprintf("account %q", in.ID)
+	var v fleet.Invalid
+	sameName(&v, "/id", in.ID, declared.ID)
+	if err := v.Err(what); err != nil {
+		return nil, err
+	}
+	if err := declared.Validate(); err != nil {
+		return nil, err
+	}
+	var w api.Written[api.Account]
+	err = s.exclusively(ctx, func(ctx context.Context) (err error) {
+		w, err = s.declareAccount(ctx, what, declared, in.Condition)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return written(w, in.DryRun), nil
+}
+
+func (s *Server) declareAccount(ctx context.Context, what string, declared fleet.Account, c Condition) (w api.Written[api.Account], err error) {
+	prev, err := present(s.records.Account(ctx, declared.ID))
+	if err != nil {
+		return w, err
+	}
+	if err := c.check(what, prev.Generation); err != nil {
+		return w, err
+	}
+	if prev.Exists() && equal(prev.Value, declared) {
+		return api.Written[api.Account]{Object: showAccount(prev)}, nil
+	}
+	w = api.Written[api.Account]{Object: api.Account{Generation: prev.Generation + 1, Account: declared}, Created: !prev.Exists(), Changed: true}
+	if prev.Exists() && prev.Value.PublicHandle() != declared.PublicHandle() {
+		if w.Warnings, err = s.prepare(ctx, proposal{
+			pointer: "/handle",
+			advice:  "choose another handle",
+			keep:    func(k fleet.ServerKey) bool { return k.Account == declared.ID },
+			apply:   func(g *fleet.Gathered) bool { g.Account = &declared; return true },
+		}, c.DryRun); err != nil {
+			return w, err
+		}
+	}
+	if c.DryRun {
+		return w, nil
+	}
+	tx := s.records.Begin()
+	tx.PutAccount(prev, declared)
+	_, err = tx.Commit(ctx)
+	return w, err
+}
+
+func (s *Server) deleteAccount(ctx context.Context, in *struct{ IDPath }) (*struct{}, error) {
+	if _, err := s.account(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	return nil, s.exclusively(ctx, func(ctx context.Context) error {
+		v, err := s.records.Account(ctx, in.ID)
+		if err != nil {
+			return err
+		}
+		if v.Value.DeletionProtection {
+			return protected(fmt.Sprintf("account %q", in.ID))
+		}
+		tx := s.records.Begin()
+		tx.DeleteAccount(v)
+		_, err = tx.Commit(ctx)
+		return inUse(err, "destroy its servers first and wait until they are gone")
+	})
+}
+
+func protected(what string) error {
+	return fleet.Errorf(fleet.CodeConflict, "%s is protected from deletion; set deletion_protection = false and apply that first", what)
+}

@@ -1,0 +1,257 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/url"
+	"slices"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// needs are the reservations that a server must hold: the hosts that it renders to and
+// those that it still publishes, its instance name, and its ports. The global host is
+// not among them, because all servers of an account share it.
+func needs(r fleet.Region, d fleet.Desired, in fleet.Intent, status *fleet.Status) []store.Reservation {
+	var list []store.Reservation
+	add := func(res store.Reservation) {
+		if !slices.Contains(list, res) {
+			list = append(list, res)
+		}
+	}
+	for _, host := range ownHosts(d.Hosts) {
+		add(store.ReserveHost(host))
+	}
+	if status != nil {
+		if host := hostOf(status.PublishedURL); host != "" {
+			add(store.ReserveHost(host))
+		}
+		for _, a := range status.Aliases {
+			add(store.ReserveHost(a.Host))
+		}
+	}
+	add(store.ReserveInstance(r.Target(), d.Instance))
+	if r.Containers != nil {
+		for _, port := range hostPorts(r, in) {
+			add(store.ReservePort(r.Containers.Endpoint, port))
+		}
+	}
+	return list
+}
+
+// ownHosts are the hosts that belong to one server.
+func ownHosts(h fleet.Hosts) []string {
+	hosts := []string{h.Public}
+	if h.GRPC != "" && h.GRPC != h.Public {
+		hosts = append(hosts, h.GRPC)
+	}
+	return hosts
+}
+
+func hostOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// hostPorts are the host ports of a server: the declared ones, and all that were ever
+// assigned to it, for they stay its own until it is destroyed (C12).
+func hostPorts(r fleet.Region, in fleet.Intent) []int {
+	var ports []int
+	for _, need := range fleet.PortNeeds(r) {
+		if need.Fixed != 0 {
+			ports = append(ports, need.Fixed)
+		}
+	}
+	for _, key := range sortedKeys(in.Ports) {
+		ports = append(ports, in.Ports[key])
+	}
+	return ports
+}
+
+// shownPorts are the host ports that a server has now, by "<service>/<port name>".
+func shownPorts(r fleet.Region, in fleet.Intent) map[string]int {
+	ports := map[string]int{}
+	for _, need := range fleet.PortNeeds(r) {
+		if port := cmp.Or(need.Fixed, in.Ports[need.Key()]); port != 0 {
+			ports[need.Key()] = port
+		}
+	}
+	return ports
+}
+
+// portsInUse are the ports of a region's endpoint that nobody can be assigned.
+func (s *Server) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, error) {
+	used := map[int]bool{}
+	if r.Containers == nil {
+		return used, nil
+	}
+	taken, err := s.records.PortsTaken(ctx, r.Containers.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	for port := range taken {
+		used[port] = true
+	}
+	for _, need := range fleet.PortNeeds(r) {
+		used[need.Fixed] = true
+	}
+	return used, nil
+}
+
+// assignPorts completes the assigned ports of a server (C12) and marks them as used.
+// What it has, it keeps. The first choice for a port is a hash of what it is for, so
+// that a server that is made again most likely gets the same one; then the next free
+// one is taken.
+func (s *Server) assignPorts(r fleet.Region, instance string, have map[string]int, used map[int]bool) (map[string]int, error) {
+	ports := maps.Clone(have)
+	for _, need := range fleet.PortNeeds(r) {
+		if need.Fixed != 0 || have[need.Key()] != 0 {
+			continue
+		}
+		first, last, ok := s.runtimes.PortRange(r)
+		if !ok || last < first {
+			return nil, noPorts(r)
+		}
+		port, ok := choosePort(instance+"/"+need.Key(), first, last, used)
+		if !ok {
+			return nil, &fleet.Error{Code: fleet.CodeConflict, Message: fmt.Sprintf("region %q has no room", r.Name), Fields: []fleet.FieldError{{Pointer: "/region",
+				Detail: fmt.Sprintf("no port of %d-%d is free on container endpoint %q; widen its ports= or destroy servers there", first, last, r.Containers.Endpoint)}}}
+		}
+		if ports == nil {
+			ports = map[string]int{}
+		}
+		ports[need.Key()], used[port] = port, true
+	}
+	return ports, nil
+}
+
+func noPorts(r fleet.Region) error {
+	return regionFault(r, "/containers/endpoint", "container endpoint %q has no ports to assign; start kurad with ports=<first>-<last> for it, or declare host ports", r.Containers.Endpoint)
+}
+
+func choosePort(seed string, first, last int, used map[int]bool) (int, bool) {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(seed))
+	size := last - first + 1
+	start := int(h.Sum32() % uint32(size))
+	for i := range size {
+		if port := first + (start+i)%size; !used[port] {
+			return port, true
+		}
+	}
+	return 0, false
+}
+
+// taken words why a server cannot have what it needs, naming both servers. Where
+// another server was quicker to take an assigned port, and where the holder turns out
+// not to need what it holds, it is a conflict: the write begins again.
+func (s *Server) taken(ctx context.Context, at place, r fleet.Region, in fleet.Intent, dry bool, err error) error {
+	used, ok := asUsed(err)
+	if !ok {
+		return err
+	}
+	again := &store.ConflictError{What: used.Reservation.String()}
+	if slices.ContainsFunc(fleet.PortNeeds(r), func(n fleet.PortNeed) bool {
+		return n.Fixed == 0 && used.Reservation == store.ReservePort(r.Containers.Endpoint, in.Ports[n.Key()])
+	}) {
+		return again
+	}
+	if !dry {
+		released, rerr := s.reclaim(ctx, used)
+		if rerr != nil {
+			return rerr
+		}
+		if released {
+			return again
+		}
+	}
+	return at.collision(used.Reservation.String(), used.Server)
+}
+
+// place is where in a declaration a collision comes from, and what its author can do.
+type place struct {
+	key     fleet.ServerKey // the server that cannot have what it needs
+	pointer string
+	advice  string
+}
+
+// ofServer is the place of a collision in the declaration of a server.
+func ofServer(key fleet.ServerKey) place {
+	return place{key, "/account", fmt.Sprintf("change the handle of account %q, or cluster_id, host templates or declared ports of region %q, so that the two differ", key.Account, key.Region)}
+}
+
+// collision says that two servers cannot have the same thing (H4), naming both.
+func (p place) collision(what string, other fleet.ServerKey) error {
+	return &fleet.Error{
+		Code: fleet.CodeConflict, Message: fmt.Sprintf("server %s cannot have %s", p.key, what),
+		Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("server %s has %s already; %s", other, what, p.advice)}},
+	}
+}
+
+// asUsed returns the error of a reservation that somebody else has.
+func asUsed(err error) (*store.UsedError, bool) {
+	used, ok := errors.AsType[*store.UsedError](err)
+	return used, ok && used.Reservation != ""
+}
+
+// reclaim gives back a reservation that its holder does not need: one of a change that
+// was never made, or of a host that it has left.
+func (s *Server) reclaim(ctx context.Context, used *store.UsedError) (released bool, err error) {
+	g, spare, err := s.spare(ctx, used.Server, used.Reservation)
+	if err != nil || !spare {
+		return false, err
+	}
+	tx := s.records.Begin()
+	tx.RequireIntent(store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision})
+	tx.Release(used.Server, used.Reservation)
+	_, err = tx.Commit(ctx)
+	return err == nil, err
+}
+
+// spare reports whether a server holds a reservation that it does not need.
+func (s *Server) spare(ctx context.Context, holder fleet.ServerKey, res store.Reservation) (g fleet.Gathered, spare bool, err error) {
+	g, err = s.records.Gather(ctx, holder)
+	if fleet.CodeOf(err) == fleet.CodeNotFound {
+		return g, false, nil
+	}
+	if err != nil || g.Account == nil || g.Region == nil || g.Intent.Deleting != nil {
+		return g, false, err
+	}
+	d := s.desired(g)
+	return g, d.Instance != "" && !slices.Contains(needs(*g.Region, d, g.Intent, g.Status), res), nil
+}
+
+// wouldClaim checks for a dry run what Claim checks for a write.
+func (s *Server) wouldClaim(ctx context.Context, key fleet.ServerKey, claims []store.Reservation) error {
+	for _, res := range claims {
+		owner, held, err := s.records.Owner(ctx, res)
+		if err != nil {
+			return err
+		}
+		if !held || owner == key {
+			continue
+		}
+		if _, spare, err := s.spare(ctx, owner, res); err != nil || spare {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		return &store.UsedError{What: res.String(), By: "server " + owner.String(), Server: owner, Reservation: res}
+	}
+	return nil
+}
+
+func regionFault(r fleet.Region, pointer, format string, args ...any) error {
+	var v fleet.Invalid
+	v.Add(pointer, format, args...)
+	return v.Err(fmt.Sprintf("region %q", r.Name))
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// Cursors are opaque to clients: base64 of fields between commas. All of them begin
+// with the store's id, so that one of another store is recognised.
+
+func (s *Server) cursor(fields ...string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(append([]string{s.records.StoreID()}, fields...), ",")))
+}
+
+// parseCursor returns the fields of a cursor of this store; ok is false for any other.
+func (s *Server) parseCursor(cursor string, fields int) (values []string, ok bool) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return nil, false
+	}
+	values = strings.SplitN(string(b), ",", fields+1)
+	if len(values) != fields+1 || values[0] != s.records.StoreID() {
+		return nil, false
+	}
+	return values[1:], true
+}
+
+func revisionText(r int64) string { return strconv.FormatInt(r, 10) }
+
+var errPageExpired = fleet.Errorf(api.CodeCursorExpired, "the list that the page cursor belongs to is no longer kept; begin the list again")
+
+// PageInput is what every collection takes.
+type PageInput struct {
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"1000" doc:"Items of a page at most."`
+	Page  string `query:"page" maxLength:"1024" doc:"The next of the page before; empty for the first."`
+}
+
+// pageOptions reads the page cursor of a list that the store keeps by revision.
+func (s *Server) pageOptions(in PageInput) (store.PageOptions, error) {
+	o := store.PageOptions{Limit: in.Limit}
+	if in.Page == "" {
+		return o, nil
+	}
+	f, ok := s.parseCursor(in.Page, 2)
+	if !ok {
+		return o, errPageExpired
+	}
+	revision, err := strconv.ParseInt(f[0], 10, 64)
+	if err != nil || revision < 1 {
+		return o, errPageExpired
+	}
+	o.Revision, o.After = revision, f[1]
+	return o, nil
+}
+
+// pageOf makes a page of the API from one of the store.
+func pageOf[T, W any](s *Server, l store.Listing[T], err error, show func(store.Versioned[T]) W) (api.List[W], error) {
+	if errors.Is(err, store.ErrCompacted) {
+		return api.List[W]{}, errPageExpired
+	}
+	if err != nil {
+		return api.List[W]{}, err
+	}
+	for _, p := range l.Problems {
+		s.log.Error("a stored record cannot be read and is left out of a list", "record", p.What, "key", p.Key, "error", p.Err)
+	}
+	out := api.List[W]{Items: make([]W, 0, len(l.Items))}
+	for _, v := range l.Items {
+		out.Items = append(out.Items, show(v))
+	}
+	if l.After != "" {
+		out.Next = s.cursor(revisionText(l.Revision), l.After)
+	}
+	return out, nil
+}
+
+const (
+	maxSnapshots = 4
+	snapshotLife = time.Minute
+)
+
+// snapshots keep the rest of lists of servers whose first page was given out, so that
+// all pages show one revision. They are few and short-lived: whoever comes too late
+// begins again.
+type snapshots struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	next int64
+	kept []*snapshot // the oldest first
+}
+
+type snapshot struct {
+	id      int64
+	used    time.Time
+	servers []fleet.Gathered
+}
+
+// keep stores a list and returns its id.
+func (s *snapshots) keep(servers []fleet.Gathered) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	if len(s.kept) == maxSnapshots {
+		s.kept = append([]*snapshot(nil), s.kept[1:]...)
+	}
+	s.next++
+	s.kept = append(s.kept, &snapshot{id: s.next, used: s.now(), servers: servers})
+	return s.next
+}
+
+// get returns a kept list.
+func (s *snapshots) get(id int64) ([]fleet.Gathered, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	for _, k := range s.kept {
+		if k.id == id {
+			k.used = s.now()
+			return k.servers, true
+		}
+	}
+	return nil, false
+}
+
+func (s *snapshots) expire() {
+	var live []*snapshot
+	for _, k := range s.kept {
+		if s.now().Sub(k.used) < snapshotLife {
+			live = append(live, k)
+		}
+	}
+	s.kept = live
+}
+
+// pageOfServers cuts a page out of a list, which it keeps where more follows. Cursor
+// is "", or names the list and where the page begins.
+func (s *Server) pageOfServers(in PageInput, first func() ([]fleet.Gathered, error)) ([]fleet.Gathered, string, error) {
+	var id int64
+	var from int
+	var all []fleet.Gathered
+	if in.Page == "" {
+		var err error
+		if all, err = first(); err != nil {
+			return nil, "", err
+		}
+	} else {
+		f, ok := s.parseCursor(in.Page, 2)
+		if !ok {
+			return nil, "", errPageExpired
+		}
+		if _, err := fmt.Sscanf(f[0]+" "+f[1], "%d %d", &id, &from); err != nil {
+			return nil, "", errPageExpired
+		}
+		if all, ok = s.snapshots.get(id); !ok || from < 0 || from > len(all) {
+			return nil, "", errPageExpired
+		}
+	}
+	to := min(len(all), from+in.Limit)
+	if to == len(all) {
+		return all[from:to], "", nil
+	}
+	if id == 0 {
+		id = s.snapshots.keep(all)
+	}
+	return all[from:to], s.cursor(revisionText(id), strconv.Itoa(to)), nil
+}

@@ -1,0 +1,299 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// world is a kurad without turns: store, view and API, and a client with an admin token.
+type world struct {
+	t        *testing.T
+	records  *store.Records
+	view     *store.View
+	tokens   *server.Tokens
+	turns    *turns
+	clock    *clock
+	env      fleet.Environment
+	api      *server.Server
+	url      string
+	admin    string
+	client   *api.Client
+	logged   *lockedBuffer
+	runtimes *runtimes
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldOn(t, store.NewMemory())
+}
+
+func newWorldOn(t *testing.T, below store.Store) *world {
+	t.Helper()
+	env, err := fleet.NewEnvironment("staging", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, runtimes: &runtimes{first: 20000, last: 20999}}
+	w.records = store.NewRecords(below, env.Name)
+	if err := w.records.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.view = store.NewView(w.records, nil)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := w.view.Run(t.Context()); err != nil {
+			t.Errorf("view: %v", err)
+		}
+	}()
+	w.tokens = server.NewTokens(w.records, w.clock.now)
+	w.api, err = server.New(server.Config{
+		Records: w.records, View: w.view, Environment: env, Tokens: w.tokens, Turns: w.turns, Runtimes: w.runtimes,
+		Version: "1.2.3", Now: w.clock.now,
+		Logger: hclog.New(&hclog.LoggerOptions{Name: "kurad", Level: hclog.Debug, Output: w.logged}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts := httptest.NewServer(w.api)
+	w.url = ts.URL
+	t.Cleanup(func() {
+		w.api.Close()
+		ts.Close()
+		<-ended
+		if err := below.Close(); err != nil {
+			t.Errorf("close the store: %v", err)
+		}
+	})
+	w.admin = w.token("admin", fleet.ScopeAdmin)
+	w.client = w.clientWith(w.admin)
+	return w
+}
+
+func (w *world) token(name string, scope fleet.Scope) string {
+	w.t.Helper()
+	_, secret, err := w.tokens.Create(w.t.Context(), "test", api.TokenRequest{Name: name, Scope: scope})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return secret.Reveal()
+}
+
+func (w *world) clientWith(token string) *api.Client {
+	w.t.Helper()
+	c, err := api.New(api.Config{Endpoint: w.url, Token: api.NewSecret(token), Environment: "staging"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// template is the host template that the regions of tests name.
+func template() fleet.HostTemplate {
+	return fleet.HostTemplate{Name: "public", Pattern: "{account_handle}-{cluster_id}{env_suffix}.kura.test"}
+}
+
+// region is a container region with one assigned public port.
+func region(name string) fleet.Region {
+	return fleet.Region{
+		Name:  name,
+		Hosts: fleet.RegionHosts{Public: "public"},
+		Containers: &fleet.Containers{Endpoint: "podman", Services: map[string]fleet.Service{
+			"cache": {Image: "localhost/cache:{image_tag}", Ports: map[string]fleet.Port{"http": {Container: 8443, Endpoint: fleet.EndpointPublic}}},
+		}},
+	}
+}
+
+func srv(account, region, tag string) fleet.Server {
+	return fleet.Server{Account: account, Region: region, ImageTag: tag}
+}
+
+func key(account, region string) fleet.ServerKey {
+	return fleet.ServerKey{Account: account, Region: region}
+}
+
+// seed declares a template, regions and accounts.
+func (w *world) seed(regions []string, accounts ...string) {
+	w.t.Helper()
+	w.must(w.client.PutHostTemplate(w.t.Context(), template(), api.PutOptions{}))
+	for _, r := range regions {
+		w.must(w.client.PutRegion(w.t.Context(), region(r), api.PutOptions{}))
+	}
+	for _, a := range accounts {
+		w.must(w.client.PutAccount(w.t.Context(), fleet.Account{ID: a}, api.PutOptions{}))
+	}
+}
+
+func (w *world) must(_ any, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) put(s fleet.Server) fleet.ServerView {
+	w.t.Helper()
+	out, err := w.client.PutServer(w.t.Context(), s, api.PutOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out.Object
+}
+
+// turn stores a status as a turn would.
+func (w *world) turn(k fleet.ServerKey, change func(*fleet.Status)) {
+	w.t.Helper()
+	g, err := w.records.Gather(w.t.Context(), k)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	status := fleet.Status{Status: fleet.StatusProvisioning, Verdict: fleet.VerdictProgressing, Generation: g.Intent.Generation}
+	if g.Status != nil {
+		status = *g.Status
+	}
+	change(&status)
+	if err := w.records.CommitTurn(w.t.Context(), fleet.TurnWrite{Key: k, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: status}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// remove ends a destroyed server as its last turn would.
+func (w *world) remove(k fleet.ServerKey) {
+	w.t.Helper()
+	g, err := w.records.Gather(w.t.Context(), k)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.records.CommitTurn(w.t.Context(), fleet.TurnWrite{Key: k, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Remove: true}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// active is a converged server that publishes url.
+func active(tag, url string) func(*fleet.Status) {
+	return func(s *fleet.Status) {
+		s.Status, s.Verdict, s.ServingImageTag, s.ObservedImageTag, s.PublishedURL = fleet.StatusActive, fleet.VerdictConverged, tag, tag, url
+		s.Conditions = []fleet.Condition{{Type: fleet.ConditionEndpointReady, Status: fleet.True, Reason: fleet.ReasonReady}}
+	}
+}
+
+// wantFault checks an error's code, the pointer of one of its fields, and that its
+// whole text holds each of the words.
+func wantFault(t *testing.T, err error, code fleet.Code, pointer string, words ...string) {
+	t.Helper()
+	fault, ok := errors.AsType[*fleet.Error](err)
+	if !ok {
+		t.Fatalf("got %v, want a fleet.Error of code %s", err, code)
+	}
+	if fault.Code != code {
+		t.Errorf("code %s, want %s: %v", fault.Code, code, err)
+	}
+	if pointer != "" && !slices.ContainsFunc(fault.Fields, func(f fleet.FieldError) bool { return f.Pointer == pointer }) {
+		t.Errorf("no field error at %s: %v", pointer, err)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("text lacks %q: %v", word, err)
+		}
+	}
+}
+
+// turns is a reconciler that remembers being asked.
+type turns struct {
+	mu      sync.Mutex
+	asked   []fleet.ServerKey
+	observe func(context.Context, fleet.ServerKey) error
+	at      time.Time
+	failed  int
+}
+
+func (f *turns) ObserveNow(ctx context.Context, k fleet.ServerKey) error {
+	f.mu.Lock()
+	f.asked = append(f.asked, k)
+	observe := f.observe
+	f.mu.Unlock()
+	if observe != nil {
+		return observe(ctx, k)
+	}
+	return nil
+}
+
+func (f *turns) Memory(fleet.ServerKey) (time.Time, int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at, f.failed
+}
+
+// runtimes is a daemon that was given one container endpoint.
+type runtimes struct{ first, last int }
+
+func (r *runtimes) Region(region fleet.Region) error {
+	var v fleet.Invalid
+	switch {
+	case region.Kubernetes != nil:
+		v.Add("/kubernetes/cluster", "this kurad was given no cluster named %q", region.Kubernetes.Cluster)
+	case region.Containers.Endpoint != "podman":
+		v.Add("/containers/endpoint", "this kurad was given no container endpoint named %q; it has podman", region.Containers.Endpoint)
+	default:
+		for name, s := range region.Containers.Services {
+			for i, volume := range s.Volumes {
+				if volume.HostPath != "" && !strings.HasPrefix(volume.HostPath, "/srv/kura/") {
+					v.Add(fmt.Sprintf("/containers/services/%s/volumes/%d/host_path", name, i), "%s is not below /srv/kura, the path that endpoint podman allows", volume.HostPath)
+				}
+			}
+		}
+	}
+	return v.Err(fmt.Sprintf("region %q", region.Name))
+}
+
+func (r *runtimes) PortRange(fleet.Region) (int, int, bool) { return r.first, r.last, r.last > 0 }
+
+func (r *runtimes) ContainerEndpoints() []string { return []string{"podman"} }
+
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

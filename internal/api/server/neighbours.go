@@ -1,0 +1,251 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// proposal is a change of an account, a host template or a region, and with it of the
+// servers that are rendered from it.
+type proposal struct {
+	pointer string // of what makes servers collide
+	advice  string
+	keep    func(fleet.ServerKey) bool // servers that may be affected; nil: all
+	apply   func(*fleet.Gathered) bool // puts the change into a server; false: it is not affected
+	ports   bool                       // the change may need more ports
+	check   func(fleet.Gathered) error // what else must hold of an affected server
+}
+
+// affected is a server before and after a proposal.
+type affected struct {
+	before, after fleet.Gathered
+	from, to      fleet.Desired
+	claims        []store.Reservation // those it does not need yet
+}
+
+const (
+	// claimBudget is how much of a transaction the reservations of one step may take.
+	claimBudget = 100
+	// told is how many servers a warning names one by one.
+	told = 10
+)
+
+// prepare validates a proposal against every server that it affects, at one revision,
+// and reserves what they will need; a dry run only checks. The caller then writes the
+// changed record, in the same exclusive section.
+func (s *Server) prepare(ctx context.Context, p proposal, dry bool) ([]api.Warning, error) {
+	if err := s.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	list, err := s.affectedBy(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	at := func(k fleet.ServerKey) place { return place{k, p.pointer, p.advice} }
+	if err := disjoint(list, at); err != nil {
+		return nil, err
+	}
+	hosts := map[fleet.ServerKey]fleet.Hosts{}
+	for _, a := range list {
+		hosts[a.after.Intent.Key()] = a.to.Hosts
+	}
+	if err := s.checkGlobalHosts(hosts, at); err != nil {
+		return nil, err
+	}
+	if err := s.reserve(ctx, list, at, dry); err != nil {
+		return nil, err
+	}
+	return impact(list), nil
+}
+
+func (s *Server) affectedBy(ctx context.Context, p proposal) ([]affected, error) {
+	var list []affected
+	var used map[int]bool // ports of the one region that p is of
+	all, _ := s.view.Servers(p.keep)
+	for _, g := range all {
+		// One that is being destroyed keeps what it holds and gets nothing new; one whose
+		// account or region is gone does not render either way.
+		if g.Intent.Deleting != nil || g.Account == nil || g.Region == nil {
+			continue
+		}
+		a := affected{before: g, after: g}
+		a.after.Templates = maps.Clone(g.Templates)
+		if !p.apply(&a.after) {
+			continue
+		}
+		a.from = s.desired(g)
+		if p.check != nil {
+			if err := p.check(a.after); err != nil {
+				return nil, err
+			}
+		}
+		if p.ports && used == nil {
+			var err error
+			if used, err = s.portsInUse(ctx, *a.after.Region); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.renderAfter(p, &a, used); err != nil {
+			return nil, err
+		}
+		held := needs(*g.Region, a.from, g.Intent, g.Status)
+		for _, res := range needs(*a.after.Region, a.to, a.after.Intent, g.Status) {
+			if a.from.Instance == "" || !slices.Contains(held, res) {
+				a.claims = append(a.claims, res)
+			}
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+func (s *Server) renderAfter(p proposal, a *affected, used map[int]bool) (err error) {
+	g := &a.after
+	if p.ports {
+		instance, err := fleet.InstanceName(g.Account.ID, g.Region.Cluster())
+		if err != nil {
+			return err
+		}
+		if g.Intent.Ports, err = s.assignPorts(*g.Region, instance, g.Intent.Ports, used); err != nil {
+			return err
+		}
+	}
+	var latest fleet.Deployment
+	if g.Latest != nil {
+		latest = *g.Latest
+	}
+	if a.to, err = fleet.Render(s.env, *g.Account, *g.Region, g.Templates, g.Intent, latest); err != nil {
+		return &fleet.Error{Code: fleet.CodeInvalid, Message: "the change does not fit a server that exists",
+			Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%v; %s", err, p.advice)}}}
+	}
+	return nil
+}
+
+// disjoint checks that no two affected servers come to need the same thing.
+func disjoint(list []affected, at func(fleet.ServerKey) place) error {
+	holders := map[store.Reservation]fleet.ServerKey{}
+	for _, a := range list {
+		for _, res := range a.claims {
+			if other, ok := holders[res]; ok {
+				return at(a.after.Intent.Key()).collision(res.String(), other)
+			}
+			holders[res] = a.after.Intent.Key()
+		}
+	}
+	return nil
+}
+
+// reserve takes what the affected servers will need, a bounded number at a time.
+func (s *Server) reserve(ctx context.Context, list []affected, at func(fleet.ServerKey) place, dry bool) error {
+	for len(list) > 0 {
+		step, cost := 0, 0
+		for step < len(list) && (step == 0 || cost+3+len(list[step].claims) <= claimBudget) {
+			cost += 3 + len(list[step].claims)
+			step++
+		}
+		if err := s.reserveStep(ctx, list[:step], at, dry); err != nil {
+			return err
+		}
+		list = list[step:]
+	}
+	return nil
+}
+
+func (s *Server) reserveStep(ctx context.Context, list []affected, at func(fleet.ServerKey) place, dry bool) error {
+	tx, something := s.records.Begin(), false
+	var blame affected
+	for _, a := range list {
+		if len(a.claims) == 0 {
+			continue
+		}
+		key := a.after.Intent.Key()
+		if dry {
+			if err := s.wouldClaim(ctx, key, a.claims); err != nil {
+				return s.taken(ctx, at(key), *a.after.Region, a.after.Intent, dry, err)
+			}
+			continue
+		}
+		prev := store.Versioned[fleet.Intent]{Value: a.before.Intent, Revision: a.before.IntentRevision, CreatedAt: a.before.Intent.CreatedAt}
+		if maps.Equal(a.before.Intent.Ports, a.after.Intent.Ports) {
+			tx.RequireIntent(prev)
+		} else {
+			tx.PutIntent(prev, a.after.Intent)
+		}
+		tx.Claim(key, a.claims...)
+		blame, something = a, true
+	}
+	if !something {
+		return nil
+	}
+	_, err := tx.Commit(ctx)
+	if used, ok := asUsed(err); ok {
+		for _, a := range list {
+			if slices.Contains(a.claims, used.Reservation) {
+				blame = a
+			}
+		}
+	}
+	if err != nil {
+		return s.taken(ctx, at(blame.after.Intent.Key()), *blame.after.Region, blame.after.Intent, dry, err)
+	}
+	return nil
+}
+
+// impact says what a proposal means for the servers that exist.
+func impact(list []affected) []api.Warning {
+	var moves, replaced []string
+	routed := true
+	for _, a := range list {
+		key := a.after.Intent.Key()
+		for _, h := range [][2]string{{a.from.Hosts.Public, a.to.Hosts.Public}, {a.from.Hosts.GRPC, a.to.Hosts.GRPC}, {a.from.Hosts.Global, a.to.Hosts.Global}} {
+			if h[0] != h[1] && h[0] != "" {
+				moves = append(moves, fmt.Sprintf("server %s moves from %s to %s", key, h[0], orNone(h[1])))
+				routed = routed && a.after.Region.Runtime() == fleet.RuntimeKubernetes
+			}
+		}
+		if a.from.Revision != a.to.Revision && a.from.Revision != "" {
+			replaced = append(replaced, key.String())
+		}
+	}
+	var warnings []api.Warning
+	if len(moves) > 0 {
+		warnings = append(warnings, api.Warning{Code: api.WarnHostsMove, Detail: count(len(moves), "host moves", "hosts move") + ": " + some(moves, "; ")})
+	}
+	if len(moves) > 0 && !routed {
+		warnings = append(warnings, api.Warning{Code: api.WarnNoAlias, Detail: "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"})
+	}
+	if len(replaced) > 0 {
+		warnings = append(warnings, api.Warning{Code: api.WarnReplace, Detail: count(len(replaced), "server is", "servers are") +
+			" replaced, at most max_unsettled of a region at a time: " + some(replaced, ", ")})
+	}
+	return warnings
+}
+
+func orNone(host string) string {
+	if host == "" {
+		return "no host"
+	}
+	return host
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// some lists the first few and says how many more there are.
+func some(list []string, separator string) string {
+	if len(list) <= told {
+		return strings.Join(list, separator)
+	}
+	return strings.Join(list[:told], separator) + fmt.Sprintf("%sand %d more", separator, len(list)-told)
+}

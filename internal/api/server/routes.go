@@ -1,0 +1,223 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// route is a row of the route table. A row without a scope does not start.
+type route struct {
+	id      string
+	method  string
+	path    string
+	scope   fleet.Scope
+	summary string
+	status  int // of a success; 0: 200
+}
+
+// register fills the route table.
+func (s *Server) register() {
+	const read, write, admin = fleet.ScopeRead, fleet.ScopeWrite, fleet.ScopeAdmin
+
+	handle(s, route{"live", "GET", "/healthz", scopePublic, "The process answers.", 0}, s.healthz)
+	handle(s, route{"ready", "GET", "/readyz", scopePublic, "The store answers and the daemon serves.", 0}, s.readyz)
+	handle(s, route{"version", "GET", "/v1/version", read, "Which daemon this is: environment, suffixes, version, capabilities.", 0}, s.getVersion)
+	handle(s, route{"openapi", "GET", "/v1/openapi.json", read, "This document.", 0}, s.getOpenAPI)
+
+	handle(s, route{"list-accounts", "GET", "/v1/accounts", read, "All accounts, by id.", 0}, s.listAccounts)
+	handle(s, route{"get-account", "GET", "/v1/accounts/{id}", read, "One account.", 0}, s.getAccount)
+	handle(s, route{"put-account", "PUT", "/v1/accounts/{id}", write, "Declare an account. A new handle moves the hosts of its servers.", 0}, s.putAccount)
+	handle(s, route{"delete-account", "DELETE", "/v1/accounts/{id}", write, "Remove an account that has no servers.", http.StatusNoContent}, s.deleteAccount)
+	handle(s, route{"list-endpoints", "GET", "/v1/accounts/{id}/endpoints", read, "What clients of the account use, those that answer first.", 0}, s.listEndpoints)
+
+	handle(s, route{"list-host-templates", "GET", "/v1/host-templates", read, "All host templates, by name.", 0}, s.listTemplates)
+	handle(s, route{"get-host-template", "GET", "/v1/host-templates/{name}", read, "One host template.", 0}, s.getTemplate)
+	handle(s, route{"put-host-template", "PUT", "/v1/host-templates/{name}", write, "Declare a host template. A new pattern moves the hosts of the servers that use it.", 0}, s.putTemplate)
+	handle(s, route{"delete-host-template", "DELETE", "/v1/host-templates/{name}", write, "Remove a host template that no region names.", http.StatusNoContent}, s.deleteTemplate)
+
+	handle(s, route{"list-regions", "GET", "/v1/regions", read, "All regions, by name.", 0}, s.listRegions)
+	handle(s, route{"get-region", "GET", "/v1/regions/{name}", read, "One region.", 0}, s.getRegion)
+	handle(s, route{"put-region", "PUT", "/v1/regions/{name}", write, "Declare a region. Its servers follow within max_unsettled.", 0}, s.putRegion)
+	handle(s, route{"delete-region", "DELETE", "/v1/regions/{name}", write, "Remove a region in which no server is.", http.StatusNoContent}, s.deleteRegion)
+
+	handle(s, route{"list-servers", "GET", "/v1/servers", read, "Servers, by region and account; with wait, what changed in a region.", 0}, s.listServers)
+	handle(s, route{"get-server", "GET", "/v1/servers/{account}/{region}", read, "One server; with wait, once it has changed; with observe=now, after a fresh look.", 0}, s.getServer)
+	handle(s, route{"put-server", "PUT", "/v1/servers/{account}/{region}", write, "Declare a server.", 0}, s.putServer)
+	handle(s, route{"delete-server", "DELETE", "/v1/servers/{account}/{region}", write, "Ask for the destruction of a server; it is gone once reading it answers 404.", http.StatusAccepted}, s.deleteServer)
+	handle(s, route{"redeploy-server", "POST", "/v1/servers/{account}/{region}:redeploy", write, "Make a new deployment of the present image.", 0}, s.redeploy)
+	handle(s, route{"list-deployments", "GET", "/v1/servers/{account}/{region}/deployments", read, "The kept deployments of a server, newest first.", 0}, s.listDeployments)
+
+	handle(s, route{"list-events", "GET", "/v1/events", read, "The newest events, newest first.", 0}, s.listEvents)
+
+	handle(s, route{"list-tokens", "GET", "/v1/tokens", admin, "All tokens, without their secrets.", 0}, s.listTokens)
+	handle(s, route{"create-token", "POST", "/v1/tokens", admin, "Make a token; its secret is shown this once.", http.StatusCreated}, s.createToken)
+	handle(s, route{"revoke-token", "DELETE", "/v1/tokens/{id}", admin, "End a token for good.", http.StatusNoContent}, s.revokeToken)
+}
+
+// handle registers a route whose errors all become problems.
+func handle[I, O any](s *Server, r route, h func(context.Context, *I) (*O, error)) {
+	if r.scope != scopePublic && !r.scope.Covers(fleet.ScopeRead) {
+		panic("route " + r.id + " declares no scope")
+	}
+	op := huma.Operation{
+		OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary, DefaultStatus: r.status,
+		Metadata:         map[string]any{"scope": r.scope},
+		Extensions:       map[string]any{"x-kura-scope": string(r.scope)},
+		Middlewares:      huma.Middlewares{s.authorize(r.scope)},
+		SkipValidateBody: true,
+		MaxBodyBytes:     api.MaxBody + 1, // withLimits has checked it
+		Security:         []map[string][]string{{"token": {}}},
+		Responses:        map[string]*huma.Response{"default": s.problemResponse()},
+	}
+	if r.scope == scopePublic {
+		op.Security = []map[string][]string{}
+	}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := h(ctx, in)
+		if err != nil {
+			return nil, s.fail(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// describe returns the OpenAPI document, with what huma cannot know: a write answers 201
+// where it made something, and no error has huma's own shape.
+func (s *Server) describe() ([]byte, error) {
+	doc := s.api.OpenAPI()
+	for _, path := range doc.Paths {
+		for _, op := range []*huma.Operation{path.Put, path.Post} {
+			if op != nil && op.Responses["200"] != nil {
+				op.Responses["201"] = &huma.Response{Description: "It was made.", Content: op.Responses["200"].Content}
+			}
+		}
+	}
+	delete(doc.Components.Schemas.Map(), "ErrorModel")
+	delete(doc.Components.Schemas.Map(), "ErrorDetail")
+	return json.Marshal(doc)
+}
+
+func (s *Server) problemResponse() *huma.Response {
+	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[api.Problem](), true, "Problem")
+	return &huma.Response{Description: "A problem (RFC 9457).", Content: map[string]*huma.MediaType{api.ContentTypeProblem: {Schema: schema}}}
+}
+
+func humaConfig(version string) huma.Config {
+	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "kurad", Version: version,
+				Description: "Declares cache servers and says what became of them. Writes are idempotent by natural key; If-Match carries a generation.",
+				License:     &huma.License{Name: "MPL-2.0", Identifier: "MPL-2.0"},
+			},
+			Components: &huma.Components{
+				Schemas:         registry,
+				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "kura_<id>_<secret>"}},
+			},
+		},
+		Formats:                      map[string]huma.Format{"application/json": jsonFormat(), "json": jsonFormat()},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+		Transformers:                 []huma.Transformer{asProblem},
+	}
+}
+
+// schemaName names a schema after its type. The domain's account is what is declared;
+// the API's is what is shown.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == reflect.TypeFor[fleet.Account]() || t == reflect.TypeFor[fleet.HostTemplate]() || t == reflect.TypeFor[fleet.Region]() || t == reflect.TypeFor[fleet.Server]() {
+		return name + "Declaration"
+	}
+	return name
+}
+
+// verbMux lets a pattern end in a verb, as in {region}:redeploy, which net/http has no
+// pattern for: the wildcard takes the whole segment, and what follows its last colon
+// chooses the handler.
+type verbMux struct {
+	*http.ServeMux
+	verbs map[string]map[string]http.HandlerFunc // by pattern without verb
+}
+
+func (m *verbMux) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Request)) {
+	base, verb, ok := strings.Cut(pattern, "}:")
+	if !ok {
+		m.ServeMux.HandleFunc(pattern, h)
+		return
+	}
+	base += "}"
+	wildcard := strings.TrimSuffix(base[strings.LastIndex(base, "{")+1:], "}")
+	if m.verbs[base] == nil {
+		m.verbs[base] = map[string]http.HandlerFunc{}
+		m.ServeMux.HandleFunc(base, func(w http.ResponseWriter, r *http.Request) {
+			value := r.PathValue(wildcard)
+			cut := strings.LastIndex(value, ":")
+			verb := value[cut+1:]
+			h, ok := m.verbs[base][verb]
+			if cut < 0 || !ok {
+				writeProblem(w, r, noRoute(r))
+				return
+			}
+			r.SetPathValue(wildcard, value[:cut])
+			h(w, r)
+		})
+	}
+	m.verbs[base][verb] = h
+}
+
+type healthOutput struct {
+	Body struct {
+		Status string `json:"status"`
+	}
+}
+
+func (s *Server) healthz(context.Context, *struct{}) (*healthOutput, error) {
+	out := &healthOutput{}
+	out.Body.Status = "ok"
+	return out, nil
+}
+
+func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthOutput, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: "kurad does not serve yet", Err: err}
+	}
+	if _, err := s.records.Revision(ctx); err != nil {
+		return nil, err
+	}
+	out := &healthOutput{}
+	out.Body.Status = "ready"
+	return out, nil
+}
+
+type versionOutput struct{ Body api.VersionInfo }
+
+func (s *Server) getVersion(context.Context, *struct{}) (*versionOutput, error) {
+	return &versionOutput{api.VersionInfo{
+		Environment: s.env.Name, Suffix: s.env.Suffix, Suffixes: s.env.Suffixes, Version: s.version, APIVersion: api.APIVersion,
+		Capabilities: api.Capabilities{
+			Runtimes:           []fleet.RuntimeKind{fleet.RuntimeContainers},
+			ContainerEndpoints: append([]string{}, s.runtimes.ContainerEndpoints()...),
+			DNSModes:           []fleet.DNSMode{fleet.DNSNone},
+		},
+	}}, nil
+}
+
+type openAPIOutput struct{ Body json.RawMessage }
+
+func (s *Server) getOpenAPI(context.Context, *struct{}) (*openAPIOutput, error) {
+	return &openAPIOutput{s.document}, nil
+}

@@ -1,0 +1,375 @@
+package server_test
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+func TestPutServer_answersWithItsDeclaredSide(t *testing.T) {
+	w := newWorld(t)
+	w.seed([]string{"eu"}, "acme")
+	made, err := w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{IfNoneMatch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := made.Object
+	port := v.Ports["cache/http"]
+	if !made.Created || !made.Changed || v.Generation != 1 || v.Verdict != fleet.VerdictProgressing || v.Reason != fleet.ReasonAccepted {
+		t.Errorf("%+v", made)
+	}
+	if v.Instance != "kura-acme-eu" || v.Hosts.Public != "acme-eu-staging.kura.test" || port < 20000 || port > 20999 {
+		t.Errorf("%+v", v)
+	}
+	if want := fmt.Sprintf("https://acme-eu-staging.kura.test:%d", port); v.DeclaredURL != want {
+		t.Errorf("url %s, want %s", v.DeclaredURL, want)
+	}
+	now := w.clock.now()
+	want := fleet.Deployment{Account: "acme", Region: "eu", Seq: 1, Cause: "create", ImageTag: "v1", Generation: 1, Status: "pending", CreatedAt: now}
+	if v.Deployment == nil || v.Deployment.ManifestRevision == "" {
+		t.Fatalf("deployment %+v", v.Deployment)
+	}
+	want.ManifestRevision = v.Deployment.ManifestRevision
+	if diff := cmp.Diff(want, *v.Deployment); diff != "" {
+		t.Error(diff)
+	}
+	_, err = w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{IfNoneMatch: true})
+	wantFault(t, err, fleet.CodeConflict, "", "server acme/eu exists already", "import it")
+}
+
+func TestG1_aReadSeesTheWriteBeforeIt(t *testing.T) {
+	w := newWorld(t)
+	w.seed([]string{"eu"}, "acme")
+	_, err := w.client.GetServer(t.Context(), key("acme", "eu"), api.GetOptions{})
+	wantFault(t, err, fleet.CodeNotFound, "", "server acme/eu does not exist")
+	for i := range 20 {
+		tag := fmt.Sprintf("v%d", i)
+		put := w.put(srv("acme", "eu", tag))
+		got, err := w.client.GetServer(t.Context(), key("acme", "eu"), api.GetOptions{})
+		if diff := cmp.Diff(put, got); diff != "" || err != nil {
+			t.Fatal(diff, err)
+		}
+		list, err := w.client.ListServers(t.Context(), api.ServerFilter{})
+		if diff := cmp.Diff([]fleet.ServerView{put}, list); diff != "" || err != nil {
+			t.Fatalf("the list's item differs from the single answer: %s %v", diff, err)
+		}
+	}
+}
+
+func TestPutServer_equalIsNoWrite(t *testing.T) {
+	w := newWorld(t)
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	before, err := w.records.Revision(t.Context())
+	w.must(nil, err)
+	again, err := w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{})
+	after, rerr := w.records.Revision(t.Context())
+	w.must(nil, rerr)
+	if err != nil || again.Changed || again.Object.Generation != 1 || before != after {
+		t.Errorf("%+v, %v; revision %d to %d", again, err, before, after)
+	}
+}
+
+func TestP11_aNewerImageSupersedesTheOpenDeployment(t *testing.T) {
+	w := newWorld(t)
+	w.seed([]string{"eu"}, "acme")
+	first := w.put(srv("acme", "eu", "v1"))
+	second := w.put(srv("acme", "eu", "v2"))
+	if second.Generation != 2 || second.Deployment.Seq != 2 || second.Deployment.Cause != "image" || second.Deployment.Generation != 2 {
+		t.Errorf("%+v", second.Deployment)
+	}
+	if diff := cmp.Diff(first.Ports, second.Ports); diff != "" {
+		t.Errorf("C12 ports changed: %s", diff)
+	}
+	list, err := w.client.Deployments(t.Context(), key("acme", "eu"))
+	if err != nil || len(list) != 2 || list[0].Status != "pending" || list[1].Status != "superseded" || list[1].FinishedAt == nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+	labelled := srv("acme", "eu", "v2")
+	labelled.Labels = map[string]string{"a": "b"}
+	if third := w.put(labelled); third.Generation != 3 || third.Deployment.Seq != 2 {
+		t.Errorf("what is no new image made a deployment: %+v", third.Deployment)
+	}
+}
+
+func TestIfMatch_aWriteInBetweenIsAClearError(t *testing.T) {
+	w := newWorld(t)
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	if _, err := w.client.PutServer(t.Context(), srv("acme", "eu", "v2"), api.PutOptions{IfMatch: 1}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.client.PutServer(t.Context(), srv("acme", "eu", "v3"), api.PutOptions{IfMatch: 1})
+	wantFault(t, err, fleet.CodePrecondition, "", "server acme/eu is at generation 2, not 1", "read it again")
+	_, err = w.client.PutServer(t.Context(), srv("other", "eu", "v3"), api.PutOptions{IfMatch: 1})
+	wantFault(t, err, fleet.CodePrecondition, "", "does not exist")
+}
+
+func TestP12_redeployIsIdempotentByKey(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme")
+	before := w.put(srv("acme", "eu", "v1"))
+	k := key("acme", "eu")
+	first, err := w.client.Redeploy(ctx, k, "once")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Seq != 2 || first.Cause != "redeploy" || first.RestartMark != "redeploy-2" || first.ImageTag != "v1" || first.Generation != 2 {
+		t.Errorf("%+v", first)
+	}
+	if first.ManifestRevision == before.Deployment.ManifestRevision {
+		t.Error("the restart mark does not change the manifest")
+	}
+	same, err := w.client.Redeploy(ctx, k, "once")
+	if diff := cmp.Diff(first, same); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	other, err := w.client.Redeploy(ctx, k, "twice")
+	if other.Seq != 3 || err != nil {
+		t.Errorf("%+v, %v", other, err)
+	}
+	if next := w.put(srv("acme", "eu", "v2")); next.Deployment.RestartMark != "redeploy-3" {
+		t.Errorf("the mark is not carried on: %+v", next.Deployment)
+	}
+	if still, err := w.client.Redeploy(ctx, k, "once"); still.Seq != 2 || still.Status != "superseded" || err != nil {
+		t.Errorf("%+v, %v", still, err)
+	}
+	_, err = w.client.Redeploy(ctx, k, "")
+	wantFault(t, err, fleet.CodeInvalid, "", "Idempotency-Key is required")
+	_, err = w.client.Redeploy(ctx, key("nobody", "eu"), "x")
+	wantFault(t, err, fleet.CodeNotFound, "", "server nobody/eu does not exist")
+}
+
+func TestP18_destroyIsIntentAndRefusesEverythingElse(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	k := key("acme", "eu")
+	gone, err := w.client.DeleteServer(ctx, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone.Verdict != fleet.VerdictDestroying || gone.Intent.Deleting == nil || gone.Generation != 2 || gone.Deployment.Status != "cancelled" {
+		t.Errorf("%+v", gone)
+	}
+	again, err := w.client.DeleteServer(ctx, k)
+	if diff := cmp.Diff(gone, again); diff != "" || err != nil {
+		t.Errorf("repeated: %s %v", diff, err)
+	}
+	_, err = w.client.PutServer(ctx, srv("acme", "eu", "v2"), api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "", "server acme/eu is being destroyed", "wait until it is gone")
+	_, err = w.client.Redeploy(ctx, k, "x")
+	wantFault(t, err, fleet.CodeConflict, "", "is being destroyed")
+	w.remove(k)
+	_, err = w.client.GetServer(ctx, k, api.GetOptions{})
+	wantFault(t, err, fleet.CodeNotFound, "", "server acme/eu does not exist")
+	_, err = w.client.DeleteServer(ctx, k)
+	wantFault(t, err, fleet.CodeNotFound, "", "server acme/eu does not exist")
+}
+
+func TestH4_theSecondServerOfAHostOrInstanceNameIsRefusedNamingBoth(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.must(w.client.PutHostTemplate(ctx, template(), api.PutOptions{}))
+	w.must(w.client.PutHostTemplate(ctx, fleet.HostTemplate{Name: "other", Pattern: "x-{account_handle}-{cluster_id}-{region}{env_suffix}.kura.test"}, api.PutOptions{}))
+	for name, cluster := range map[string]string{"one": "c", "two": "b-c", "three": "c"} {
+		r := region(name)
+		r.ClusterID = cluster
+		if name == "three" {
+			r.Hosts.Public = "other" // other hosts, and so only one instance name
+		}
+		w.must(w.client.PutRegion(ctx, r, api.PutOptions{}))
+	}
+	for id, handle := range map[string]string{"first": "a-b", "second": "a"} {
+		w.must(w.client.PutAccount(ctx, fleet.Account{ID: id, Handle: handle}, api.PutOptions{}))
+	}
+	w.put(srv("first", "one", "v1"))
+	_, err := w.client.PutServer(ctx, srv("second", "two", "v1"), api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", "server second/two", `host "a-b-c-staging.kura.test"`, "server first/one", "change the handle")
+	_, err = w.client.PutServer(ctx, srv("second", "two", "v1"), api.PutOptions{DryRun: true})
+	wantFault(t, err, fleet.CodeConflict, "/account", "server second/two", "server first/one")
+	_, err = w.client.PutServer(ctx, srv("first", "three", "v1"), api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", "server first/three", `instance name "kura-first-c"`, "server first/one", "cluster_id")
+}
+
+func TestH4_aGlobalHostBelongsToOneAccount(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.must(w.client.PutHostTemplate(ctx, template(), api.PutOptions{}))
+	w.must(w.client.PutHostTemplate(ctx, fleet.HostTemplate{Name: "global", Pattern: "{account_handle}{env_suffix}.kura.test"}, api.PutOptions{}))
+	for _, name := range []string{"eu", "us"} {
+		r := region(name)
+		r.Hosts.Global, r.Location = "global", &fleet.Location{Latitude: 1, Longitude: 2}
+		w.must(w.client.PutRegion(ctx, r, api.PutOptions{}))
+	}
+	w.must(w.client.PutRegion(ctx, region("plain"), api.PutOptions{}))
+	for id, handle := range map[string]string{"acme": "", "twin": "acme", "sly": "sly", "odd": "acme-plain"} {
+		w.must(w.client.PutAccount(ctx, fleet.Account{ID: id, Handle: handle}, api.PutOptions{}))
+	}
+	w.put(srv("acme", "eu", "v1"))
+	w.put(srv("acme", "us", "v1")) // one account's servers share it
+	_, err := w.client.PutServer(ctx, srv("twin", "plain", "v1"), api.PutOptions{})
+	w.must(nil, err)
+	_, err = w.client.PutServer(ctx, srv("odd", "eu", "v1"), api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", `host "acme-plain-staging.kura.test"`, "odd/eu", "twin/plain")
+	w.put(srv("sly", "eu", "v1"))
+	_, err = w.client.PutAccount(ctx, fleet.Account{ID: "sly", Handle: "acme"}, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/handle", "sly/eu", "acme/", "choose another handle")
+}
+
+func TestC12_serversCreatedAtOnceGetPortsOfTheirOwn(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) store.Store{
+		"memory": func(*testing.T) store.Store { return store.NewMemory() },
+		"etcd": func(t *testing.T) store.Store {
+			e, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(t.TempDir(), "data")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		},
+	} {
+		t.Run(name, func(t *testing.T) { createAtOnce(t, newWorldOn(t, open(t))) })
+	}
+}
+
+func createAtOnce(t *testing.T, w *world) {
+	const n = 32
+	var accounts []string
+	for i := range n {
+		accounts = append(accounts, fmt.Sprintf("a%02d", i))
+	}
+	w.seed([]string{"eu", "us"}, accounts...)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	owner := map[int]string{}
+	for i, account := range accounts {
+		wg.Go(func() {
+			out, err := w.client.PutServer(t.Context(), srv(account, []string{"eu", "us"}[i%2], "v1"), api.PutOptions{})
+			if err != nil {
+				t.Errorf("%s: %v", account, err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			port := out.Object.Ports["cache/http"]
+			if other, taken := owner[port]; taken || port < 20000 || port > 20999 {
+				t.Errorf("%s got port %d, which is of %q", account, port, other)
+			}
+			owner[port] = account
+		})
+	}
+	wg.Wait()
+	taken, err := w.records.PortsTaken(t.Context(), "podman")
+	if err != nil || !slices.Equal(slices.Sorted(maps.Keys(taken)), slices.Sorted(maps.Keys(owner))) {
+		t.Errorf("reserved %v, given out %v, %v", taken, owner, err)
+	}
+}
+
+func TestC12_aServerMadeAgainGetsTheSamePortAndAFullRangeSaysSo(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme")
+	first := w.put(srv("acme", "eu", "v1")).Ports
+	w.must(w.client.DeleteServer(ctx, key("acme", "eu")))
+	w.remove(key("acme", "eu"))
+	if diff := cmp.Diff(first, w.put(srv("acme", "eu", "v1")).Ports); diff != "" {
+		t.Error(diff)
+	}
+	r := region("wide")
+	ports := map[string]fleet.Port{"http": {Container: 8443, Endpoint: fleet.EndpointPublic}}
+	for i := range 63 {
+		ports[fmt.Sprintf("p%d", i)] = fleet.Port{Container: 9000 + i}
+	}
+	r.Containers.Services["cache"] = fleet.Service{Image: "localhost/cache:{image_tag}", Ports: ports}
+	if _, err := w.client.PutRegion(ctx, r, api.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for i := 0; err == nil && i < 20; i++ {
+		id := fmt.Sprintf("w%d", i)
+		w.must(w.client.PutAccount(ctx, fleet.Account{ID: id}, api.PutOptions{}))
+		_, err = w.client.PutServer(ctx, srv(id, "wide", "v1"), api.PutOptions{})
+	}
+	wantFault(t, err, fleet.CodeConflict, "/region", "20000-20999", `container endpoint "podman"`, "widen its ports=")
+}
+
+func TestC12_aDeclaredPortBelongsToOneServer(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed(nil, "acme", "beta")
+	r := region("fixed")
+	r.Containers.Services["cache"].Ports["http"] = fleet.Port{Container: 8443, Host: 20500, Endpoint: fleet.EndpointPublic}
+	w.must(w.client.PutRegion(ctx, r, api.PutOptions{}))
+	if v := w.put(srv("acme", "fixed", "v1")); v.Ports["cache/http"] != 20500 {
+		t.Errorf("%v", v.Ports)
+	}
+	_, err := w.client.PutServer(ctx, srv("beta", "fixed", "v1"), api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", `port 20500 of container endpoint "podman"`, "beta/fixed", "acme/fixed")
+}
+
+func TestDryRun_writesNothing(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme", "beta")
+	w.put(srv("acme", "eu", "v1"))
+	before, err := w.records.Revision(ctx)
+	w.must(nil, err)
+	dry := api.PutOptions{DryRun: true}
+
+	made, err := w.client.PutServer(ctx, srv("beta", "eu", "v1"), dry)
+	if err != nil || !made.Created || made.Object.Hosts.Public != "beta-eu-staging.kura.test" {
+		t.Errorf("%+v, %v", made, err)
+	}
+	unknown, err := w.client.PutServer(ctx, srv("nobody", "nowhere", "v1"), dry)
+	if err != nil || len(unknown.Warnings) != 2 || unknown.Warnings[0].Code != api.WarnNeighbourUnknown || unknown.Warnings[0].Pointer != "/account" {
+		t.Errorf("%+v, %v", unknown, err)
+	}
+	early := region("new")
+	early.Hosts.Public = "later"
+	if got, err := w.client.PutRegion(ctx, early, dry); err != nil || len(got.Warnings) != 1 || got.Warnings[0].Pointer != "/hosts/public" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	renamed, err := w.client.PutAccount(ctx, fleet.Account{ID: "acme", Handle: "acme-corp"}, dry)
+	w.must(nil, err)
+	moved, err := w.client.PutHostTemplate(ctx, fleet.HostTemplate{Name: "public", Pattern: "c-{account_handle}-{cluster_id}{env_suffix}.kura.test"}, dry)
+	w.must(nil, err)
+	for host, warnings := range map[string][]api.Warning{"acme-corp-eu-staging.kura.test": renamed.Warnings, "c-acme-eu-staging.kura.test": moved.Warnings} {
+		want := []api.Warning{
+			{Code: api.WarnHostsMove, Detail: "1 host moves: server acme/eu moves from acme-eu-staging.kura.test to " + host},
+			{Code: api.WarnNoAlias, Detail: "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"},
+		}
+		if diff := cmp.Diff(want, warnings); diff != "" {
+			t.Error(diff)
+		}
+	}
+	changed := region("eu")
+	changed.Containers.Services["cache"] = fleet.Service{Image: "localhost/cache:{image_tag}", Env: map[string]string{"A": "b"}, Ports: changed.Containers.Services["cache"].Ports}
+	replaced, err := w.client.PutRegion(ctx, changed, dry)
+	if err != nil || len(replaced.Warnings) != 1 || replaced.Warnings[0].Detail != "1 server is replaced, at most max_unsettled of a region at a time: acme/eu" {
+		t.Errorf("%+v, %v", replaced.Warnings, err)
+	}
+	if after, err := w.records.Revision(ctx); after != before || err != nil {
+		t.Errorf("revision went from %d to %d, %v", before, after, err)
+	}
+}
+
+func TestReservations_whatNobodyNeedsIsGivenBackWhenItIsWanted(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme", "beta")
+	w.put(srv("acme", "eu", "v1"))
+	w.turn(key("acme", "eu"), active("v1", "https://acme-eu-staging.kura.test"))
+	w.must(w.client.PutAccount(ctx, fleet.Account{ID: "acme", Handle: "new"}, api.PutOptions{}))
+	w.must(w.client.PutAccount(ctx, fleet.Account{ID: "beta", Handle: "acme"}, api.PutOptions{}))
+	_, err := w.client.PutServer(ctx, srv("beta", "eu", "v1"), api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", "beta/eu", "acme/eu") // H8: still published there
+	w.turn(key("acme", "eu"), active("v1", "https://new-eu-staging.kura.test"))
+	w.put(srv("beta", "eu", "v1"))
+	owner, _, err := w.records.Owner(ctx, store.ReserveHost("acme-eu-staging.kura.test"))
+	if owner != key("beta", "eu") || err != nil {
+		t.Errorf("owner %v, %v", owner, err)
+	}
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// maxWaiters is how many long polls are held at once.
+const maxWaiters = 512
+
+// waitServers answers the long poll of a region.
+func (s *Server) waitServers(ctx context.Context, region, wait, after string) (api.ServerChanges, error) {
+	of := func(k fleet.ServerKey) bool { return k.Region == region }
+	keys, at, known, err := s.wait(ctx, wait, after, of)
+	if err != nil {
+		return api.ServerChanges{}, err
+	}
+	out := api.ServerChanges{Full: !known, Items: []fleet.ServerView{}, Cursor: s.waitCursor(at)}
+	if !known {
+		list, _ := s.view.Servers(of)
+		for _, g := range list {
+			out.Items = append(out.Items, s.show(g))
+		}
+		return out, nil
+	}
+	for _, k := range keys {
+		if g, ok := s.view.Server(k); ok {
+			out.Items = append(out.Items, s.show(g))
+		} else {
+			out.Gone = append(out.Gone, k)
+		}
+	}
+	return out, nil
+}
+
+// waitServer answers the long poll of one server. An absence is confirmed by the store
+// itself.
+func (s *Server) waitServer(ctx context.Context, key fleet.ServerKey, wait, after string) (api.ServerChange, error) {
+	keys, at, known, err := s.wait(ctx, wait, after, func(k fleet.ServerKey) bool { return k == key })
+	if err != nil {
+		return api.ServerChange{}, err
+	}
+	out := api.ServerChange{Changed: !known || len(keys) > 0, Cursor: s.waitCursor(at)}
+	g, err := s.gather(ctx, key)
+	if fleet.CodeOf(err) == fleet.CodeNotFound {
+		return out, nil
+	}
+	if err != nil {
+		return api.ServerChange{}, err
+	}
+	view := s.show(g)
+	out.Server = &view
+	return out, nil
+}
+
+// wait returns which servers changed after the cursor, waiting for one to do so. known
+// is false where that cannot be said: for no cursor, one of another store or another
+// life of the daemon, or one from too long ago. Then it does not wait, and the view shows every acknowledged write.
+func (s *Server) wait(ctx context.Context, wait, after string, of func(fleet.ServerKey) bool) (keys []fleet.ServerKey, at int64, known bool, err error) {
+	limit, err := parseWait(wait)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	point, ok := s.parseWaitCursor(after)
+	if !ok {
+		return nil, s.changes.now(), false, s.catchUp(ctx)
+	}
+	select {
+	case s.waiters <- struct{}{}:
+		defer func() { <-s.waiters }()
+	default:
+		return nil, 0, false, fleet.Errorf(fleet.CodeUnavailable, "%d clients wait already; try again", maxWaiters)
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		keys, at, known, moved := s.changes.since(point, of)
+		if !known {
+			return nil, at, false, s.catchUp(ctx)
+		}
+		if len(keys) > 0 || s.changes.done() {
+			return keys, at, true, nil
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return nil, at, true, nil
+		case <-ctx.Done():
+			return nil, at, true, ctx.Err()
+		}
+	}
+}
+
+func (s *Server) waitCursor(at int64) string {
+	return s.cursor(s.changes.id, strconv.FormatInt(at, 10))
+}
+
+func (s *Server) parseWaitCursor(after string) (point int64, ok bool) {
+	f, ok := s.parseCursor(after, 2)
+	if !ok || f[0] != s.changes.id {
+		return 0, false
+	}
+	point, err := strconv.ParseInt(f[1], 10, 64)
+	return point, err == nil
+}
+
+func parseWait(wait string) (time.Duration, error) {
+	if wait == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(wait)
+	if err != nil || d < 0 {
+		return 0, fleet.Errorf(fleet.CodeInvalid, "wait %q is not a duration such as \"30s\"", wait)
+	}
+	return min(d, api.MaxWait), nil
+}

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+const (
+	// writeTimeout bounds a write as a whole, tries included.
+	writeTimeout = 30 * time.Second
+	// maxTries bounds how often a write that lost against another begins again. Each
+	// time, the other one has got on.
+	maxTries = 32
+)
+
+// retry runs a write again while it loses against others.
+func retry(write func() error) error {
+	for try := 1; ; try++ {
+		err := write()
+		if !store.IsConflict(err) {
+			return err
+		}
+		if try == maxTries {
+			return &fleet.Error{Code: fleet.CodeUnavailable, Message: "others write the same at the same time; try again", Err: err}
+		}
+	}
+}
+
+// Condition is what a PUT takes besides its body.
+type Condition struct {
+	IfMatch     string `header:"If-Match" maxLength:"64" doc:"Generation that the object must have, in quotes."`
+	IfNoneMatch string `header:"If-None-Match" maxLength:"64" doc:"*: create only; an object that exists is a conflict."`
+	DryRun      bool   `query:"dry_run" doc:"Validate and warn, write nothing."`
+}
+
+// check compares the condition with the present generation, 0 where there is none.
+func (c Condition) check(what string, generation int64) error {
+	if c.IfNoneMatch != "" {
+		if c.IfNoneMatch != "*" {
+			return fleet.Errorf(fleet.CodeInvalid, "%s: If-None-Match of a PUT can only be *", what)
+		}
+		if generation != 0 {
+			return fleet.Errorf(fleet.CodeConflict, "%s exists already, at generation %d; import it, or choose another name", what, generation)
+		}
+	}
+	if c.IfMatch == "" {
+		return nil
+	}
+	want, err := strconv.ParseInt(strings.Trim(c.IfMatch, `"`), 10, 64)
+	if err != nil || want < 1 {
+		return fleet.Errorf(fleet.CodeInvalid, "%s: If-Match %s is no generation such as \"3\"", what, c.IfMatch)
+	}
+	switch {
+	case generation == 0:
+		return fleet.Errorf(fleet.CodePrecondition, "%s does not exist, so it has no generation %d; somebody deleted it meanwhile: read it again", what, want)
+	case generation != want:
+		return fleet.Errorf(fleet.CodePrecondition, "%s is at generation %d, not %d: somebody changed it meanwhile; read it again (refresh, plan) and decide anew", what, generation, want)
+	}
+	return nil
+}
+
+// sameName checks that the body is about the object of the URL.
+func sameName(v *fleet.Invalid, pointer, inURL, inBody string) {
+	if inURL != inBody {
+		v.Add(pointer, "must be %q, as in the URL, and is %q", inURL, inBody)
+	}
+}
+
+// present makes a missing record the zero one, which stands for it.
+func present[T any](v store.Versioned[T], err error) (store.Versioned[T], error) {
+	if fleet.CodeOf(err) == fleet.CodeNotFound {
+		return store.Versioned[T]{}, nil
+	}
+	return v, err
+}
+
+// equal compares two declarations as they are written.
+func equal(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func compareKeys(a, b fleet.ServerKey) int {
+	return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Account, b.Account))
+}
+
+// inUse words a store's refusal to remove what somebody needs.
+func inUse(err error, next string) error {
+	if used, ok := errors.AsType[*store.UsedError](err); ok {
+		return fleet.Errorf(fleet.CodeConflict, "%v; %s", used, next)
+	}
+	return err
+}
+
+// exclusively runs a write that changes what servers of others render to.
+func (s *Server) exclusively(ctx context.Context, write func(context.Context) error) error {
+	s.neighbours.Lock()
+	defer s.neighbours.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return retry(func() error { return write(ctx) })
+}
+
+// alongside runs a write of one server, beside others of its kind. Where that is not
+// enough, for the write says errShared, it runs alone.
+func (s *Server) alongside(ctx context.Context, write func(ctx context.Context, alone bool) error) error {
+	err := func() error {
+		s.neighbours.RLock()
+		defer s.neighbours.RUnlock()
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		return retry(func() error { return write(ctx, false) })
+	}()
+	if !errors.Is(err, errShared) {
+		return err
+	}
+	return s.exclusively(ctx, func(ctx context.Context) error { return write(ctx, true) })
+}
+
+// errShared says that a write checks what no comparison of its transaction can hold.
+var errShared = errors.New("the write must run alone")
