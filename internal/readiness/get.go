@@ -40,7 +40,7 @@ func get(conn net.Conn, u *url.URL) *failure {
 	var answer *http.Response
 	for range maxHints {
 		var err error
-		answer, err = http.ReadResponse(reader, request)
+		answer, err = http.ReadResponse(reader, request) //nolint:bodyclose // closing it could mean to read it to its end: the connection is closed
 		if err != nil {
 			if limit.N <= 0 {
 				return notReady("was answered with a header over %d KiB", maxAnswer>>10)
@@ -54,7 +54,6 @@ func get(conn net.Conn, u *url.URL) *failure {
 			break
 		}
 	}
-	// The body is not closed, which could mean to read it to its end: the connection is.
 	switch {
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
 		return notReady("answered %d; redirects are not followed: the path must answer 2xx itself", answer.StatusCode)

@@ -118,7 +118,9 @@ func (l *lane) next(now time.Time) (*entry, time.Duration) {
 	if wait := l.queue[0].due.Sub(now); wait > 0 {
 		return nil, wait
 	}
-	return heap.Pop(&l.queue).(*entry), 0
+	first := l.queue[0]
+	heap.Remove(&l.queue, first.index)
+	return first, 0
 }
 
 // queue is a heap of entries by due time.
@@ -131,7 +133,7 @@ func (q queue) Swap(i, j int) {
 	q[i].index, q[j].index = i, j
 }
 func (q *queue) Push(x any) {
-	e := x.(*entry)
+	e, _ := x.(*entry) // nothing else is pushed
 	e.index = len(*q)
 	*q = append(*q, e)
 }

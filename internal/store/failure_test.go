@@ -56,7 +56,7 @@ func TestG7_fatalErrorOfEtcdFailsTheStore(t *testing.T) {
 	go func() {
 		wentOn := false
 		defer func() { ended <- wentOn }()
-		log.Fatal("failed to save", zap.Error(cause))
+		log.Fatal("failed to save", zap.Error(cause)) //nolint:revive // that it does not return is what is tested
 		wentOn = true
 	}()
 	if <-ended {

@@ -100,10 +100,8 @@ func parseKey(key string) (place, bool) {
 	p := place{server: fleet.ServerKey{Region: parts[0], Account: parts[1]}}
 	switch folder + "/" {
 	case serversFolder:
-		switch p.kind = Kind(parts[2]); p.kind {
-		case KindIntent, KindStatus, KindClaims:
-			return p, true
-		}
+		p.kind = Kind(parts[2])
+		return p, p.kind == KindIntent || p.kind == KindStatus || p.kind == KindClaims
 	case deploymentsFolder:
 		seq, err := strconv.ParseInt(parts[2], 10, 64)
 		p.kind, p.seq = KindDeployment, seq

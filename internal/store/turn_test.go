@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,7 +67,7 @@ func TestTurn_statusDeploymentAndEventsAreOneWrite(t *testing.T) {
 }
 
 func TestP17_statusAgainstAChangedIntentIsRefused(t *testing.T) {
-	ctx := context.Background()
+	ctx := t.Context()
 	remove := func(t *testing.T, r *store.Records) {
 		g := gather(t, r, acme)
 		if err := r.CommitTurn(ctx, fleet.TurnWrite{Key: acme, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Remove: true}); err != nil {
@@ -216,7 +215,7 @@ func TestEvents_concurrentWritersLoseNone(t *testing.T) {
 		go func() {
 			tx := r.Begin()
 			tx.AddEvent(fleet.Event{Account: "acme", Region: "eu", Reason: fmt.Sprint(i)})
-			_, err := tx.Commit(context.Background())
+			_, err := tx.Commit(t.Context())
 			errs <- err
 		}()
 	}

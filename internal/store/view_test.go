@@ -17,7 +17,7 @@ import (
 // viewing runs a view until the test ends.
 func viewing(t *testing.T, v *store.View) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error)
 	go func() { done <- v.Run(ctx) }()
 	t.Cleanup(func() {

@@ -148,7 +148,7 @@ func TestView_waitForEndsWithItsContext(t *testing.T) {
 // fresh reading shows, and what subscribers were told adds up to the same.
 func TestView_underChurnShowsWhatIsStored(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(t.Context())
 		m := store.NewMemory()
 		defer m.Close()
 		f := &flaky{Memory: m, err: store.ErrCompacted, budget: rapid.IntRange(0, 5).Draw(rt, "budget")}
@@ -170,7 +170,7 @@ func TestView_underChurnShowsWhatIsStored(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- v.Run(ctx) }()
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			step(rt, ctx, r, m)
+			step(ctx, rt, r, m)
 		}
 		caughtUp(rt, v, r)
 		list, _ := v.Servers(nil)
@@ -207,7 +207,7 @@ func TestView_underChurnShowsWhatIsStored(t *testing.T) {
 }
 
 // step does one random thing to the records.
-func step(rt *rapid.T, ctx context.Context, r *store.Records, m *store.Memory) {
+func step(ctx context.Context, rt *rapid.T, r *store.Records, m *store.Memory) {
 	k := fleet.ServerKey{
 		Account: rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "account"),
 		Region:  rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "region"),

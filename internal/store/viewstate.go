@@ -140,15 +140,13 @@ func (s *state) applyServer(p place, e Change, wasBad bool) (err error) {
 	if wasBad {
 		v.bad--
 	}
-	switch p.kind {
-	case KindIntent:
+	switch {
+	case p.kind == KindIntent:
 		v.intent, err = decoded[fleet.Intent](e)
-	case KindStatus:
+	case p.kind == KindStatus:
 		v.status, err = decoded[fleet.Status](e)
-	case KindDeployment:
-		if v.latest == nil || p.seq >= v.latest.Value.Seq {
-			v.latest, err = decoded[fleet.Deployment](e)
-		}
+	case p.kind == KindDeployment && (v.latest == nil || p.seq >= v.latest.Value.Seq):
+		v.latest, err = decoded[fleet.Deployment](e)
 	}
 	if err != nil {
 		v.bad++

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -199,7 +200,7 @@ func (p *Proxy) copy(to, from net.Conn) {
 				return
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			if half, ok := to.(interface{ CloseWrite() error }); ok {
 				_ = half.CloseWrite()
 			}
