@@ -1,0 +1,6 @@
+import {
+  to = kura_account.acme
+  identity = {
+    id = "acme"
+  }
+}

@@ -1,0 +1,4 @@
+import {
+  to = kura_account.acme
+  id = "acme"
+}

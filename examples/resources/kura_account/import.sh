@@ -1,0 +1,1 @@
+tofu import kura_account.acme acme

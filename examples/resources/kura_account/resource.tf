@@ -1,0 +1,5 @@
+resource "kura_account" "acme" {
+  id     = "acme"
+  handle = "acme-inc"
+  labels = { tier = "gold" }
+}

@@ -1,0 +1,6 @@
+import {
+  to = kura_host_template.public
+  identity = {
+    name = "public"
+  }
+}

@@ -1,0 +1,4 @@
+import {
+  to = kura_host_template.public
+  id = "public"
+}

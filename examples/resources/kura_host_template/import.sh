@@ -1,0 +1,1 @@
+tofu import kura_host_template.public public

@@ -1,0 +1,6 @@
+import {
+  to = kura_region.eu_central
+  identity = {
+    name = "eu-central"
+  }
+}

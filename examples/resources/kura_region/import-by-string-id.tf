@@ -1,0 +1,4 @@
+import {
+  to = kura_region.eu_central
+  id = "eu-central"
+}

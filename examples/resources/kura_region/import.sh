@@ -1,0 +1,1 @@
+tofu import kura_region.eu_central eu-central

@@ -1,0 +1,7 @@
+import {
+  to = kura_server.acme
+  identity = {
+    account = "acme"
+    region  = "eu-central"
+  }
+}

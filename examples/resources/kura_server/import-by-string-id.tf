@@ -1,0 +1,4 @@
+import {
+  to = kura_server.acme
+  id = "acme/eu-central"
+}

@@ -1,0 +1,123 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// report adds err as diagnostics: each field that it names at its attribute of t, the
+// rest as one error. what is the attempt, such as `Create server acme/eu`.
+func report(diags *diag.Diagnostics, t attr.Type, what string, err error) {
+	if e, ok := errors.AsType[*wrongDaemon](err); ok {
+		diags.AddError(what+": "+lower(e.summary()), e.detail())
+		return
+	}
+	e, ok := errors.AsType[*fleet.Error](err)
+	if !ok {
+		diags.AddError(what, sentence(err))
+		return
+	}
+	if len(e.Fields) == 0 {
+		diags.AddError(what, strings.TrimSpace(sentence(err)+" "+nextStep(e.Code)))
+	}
+	for _, f := range e.Fields {
+		summary := what + ": " + strings.TrimPrefix(f.Pointer, "/") + " is not accepted"
+		if p, ok := attributePath(t, f.Pointer); ok {
+			diags.AddAttributeError(p, summary, sentence(plain(f.Detail)))
+		} else {
+			diags.AddError(summary, sentence(plain(f.Detail)))
+		}
+	}
+}
+
+// nextStep says what a person does about an error of the code, where the daemon's own
+// words do not.
+func nextStep(code fleet.Code) string {
+	switch code {
+	case fleet.CodeUnauthorized:
+		return "Check `token` or `token_file` of the provider block, " + envToken + " and " + envTokenFile + "; `kurad token list` shows which tokens are valid."
+	case fleet.CodeForbidden:
+		return "Use a token whose scope covers it: `kurad token create --scope write`."
+	case fleet.CodePrecondition:
+		return "Somebody else changed it after this plan was made. Plan again, look at what changed, then apply."
+	case fleet.CodeInternal:
+		return "This is a fault of kurad; its log says more."
+	case api.CodeWrongEnvironment:
+		return "Nothing was read or written."
+	case fleet.CodeInvalid, fleet.CodeNotFound, fleet.CodeConflict, fleet.CodeTooLarge, fleet.CodeUnavailable:
+		return ""
+	}
+	return ""
+}
+
+// attributePath returns where in a schema of type t the field at a JSON pointer is.
+// A pointer that goes deeper than the schema, or astray, ends at the last attribute
+// that both know; ok is false where there is none.
+func attributePath(t attr.Type, pointer string) (p path.Path, ok bool) {
+	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch at := t.(type) {
+		case attr.TypeWithAttributeTypes:
+			next, known := at.AttributeTypes()[token]
+			if !known {
+				return p, ok
+			}
+			if t = next; ok {
+				p = p.AtName(token)
+			} else {
+				p, ok = path.Root(token), true
+			}
+		case basetypes.MapType:
+			t, p = at.ElementType(), p.AtMapKey(token)
+		case basetypes.ListType:
+			i, err := strconv.Atoi(token)
+			if err != nil {
+				return p, ok
+			}
+			t, p = at.ElementType(), p.AtListIndex(i)
+		default:
+			return p, ok
+		}
+	}
+	return p, ok
+}
+
+// sentence writes an error as one: upper case at its start, a full stop at its end.
+func sentence(err error) string {
+	s := upper(strings.TrimSpace(err.Error()))
+	if s != "" && !strings.ContainsRune(".!?", rune(s[len(s)-1])) {
+		s += "."
+	}
+	return s
+}
+
+func upper(s string) string {
+	for i, r := range s {
+		return string(unicode.ToUpper(r)) + s[i+len(string(r)):]
+	}
+	return s
+}
+
+func lower(s string) string {
+	for i, r := range s {
+		return string(unicode.ToLower(r)) + s[i+len(string(r)):]
+	}
+	return s
+}
+
+// has reports whether err carries a fleet error of the code.
+func has(err error, code fleet.Code) bool { return err != nil && fleet.CodeOf(err) == code }
+
+// stopped reports whether ctx ended because somebody asked for it (Ctrl-C).
+func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }

@@ -1,0 +1,119 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// destroys reports whether a plan ends the object that is in state.
+func destroys(req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) bool {
+	return !req.State.Raw.IsNull() && (req.Plan.Raw.IsNull() || len(resp.RequiresReplace) > 0)
+}
+
+// protect refuses the plan that destroys a protected object.
+func protect(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, noun string) {
+	if !destroys(req, resp) {
+		return
+	}
+	var protected types.Bool
+	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("deletion_protection"), &protected)...)
+	if protected.ValueBool() {
+		resp.Diagnostics.AddAttributeError(path.Root("deletion_protection"), "This "+noun+" is protected from deletion",
+			"The plan destroys it, and its `deletion_protection` is true. Nothing was changed. To destroy it, first apply `deletion_protection = false`.")
+	}
+}
+
+// preview asks the daemon what a change of an object that exists would mean, and says
+// so in the plan: warnings, and errors where it would refuse it. A daemon that does
+// not answer, or a token that may only read, leaves the plan without them.
+func preview[M any](ctx context.Context, s *session, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+	dryRun func(*api.Client, M) (noun string, warnings []api.Warning, err error),
+) {
+	if req.State.Raw.IsNull() || req.Plan.Raw.IsNull() || len(resp.RequiresReplace) > 0 || resp.Diagnostics.HasError() ||
+		!req.Config.Raw.IsFullyKnown() || resp.Plan.Raw.Equal(req.State.Raw) {
+		return
+	}
+	client := s.ask()
+	if client == nil {
+		return
+	}
+	var m M
+	resp.Diagnostics.Append(resp.Plan.Get(ctx, &m)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	noun, warnings, err := dryRun(client, m)
+	what := "Plan the change of " + noun
+	if err == nil {
+		warn(&resp.Diagnostics, req.Plan.Schema.Type(), what, warnings)
+		return
+	}
+	switch fleet.CodeOf(err) {
+	case fleet.CodeInvalid, fleet.CodeConflict, fleet.CodeTooLarge:
+		report(&resp.Diagnostics, req.Plan.Schema.Type(), what, err)
+	case fleet.CodeNotFound, fleet.CodePrecondition, fleet.CodeUnauthorized, fleet.CodeForbidden, fleet.CodeUnavailable, fleet.CodeInternal:
+		tflog.Debug(ctx, "the daemon was asked what the plan means and did not say", map[string]any{"object": noun, "error": err.Error()})
+	}
+}
+
+// warn adds the daemon's warnings. What is not declared yet may well be part of the
+// same apply, and is no warning.
+func warn(diags *diag.Diagnostics, t attr.Type, what string, warnings []api.Warning) {
+	for _, w := range warnings {
+		if w.Code == api.WarnNeighbourUnknown {
+			continue
+		}
+		summary := fmt.Sprintf("%s: %s", what, meaning(w.Code))
+		if p, ok := attributePath(t, w.Pointer); ok {
+			diags.AddAttributeWarning(p, summary, w.Detail)
+		} else {
+			diags.AddWarning(summary, w.Detail)
+		}
+	}
+}
+
+func meaning(code api.WarningCode) string {
+	switch code {
+	case api.WarnHostsMove:
+		return "hosts will move"
+	case api.WarnReplace:
+		return "servers will be replaced or re-applied"
+	case api.WarnNoAlias:
+		return "old hosts stop answering"
+	case api.WarnNeighbourUnknown:
+		return "something it names is not declared yet"
+	}
+	return string(code)
+}
+
+// reportDelete is report for a delete, which core does before it updates what used the
+// object.
+func reportDelete(diags *diag.Diagnostics, t attr.Type, what string, err error) {
+	if !has(err, fleet.CodeConflict) {
+		report(diags, t, what, err)
+		return
+	}
+	diags.AddError(what, sentence(err)+" Where this very apply ends that use, delete it in a second one, or set `lifecycle { create_before_destroy = true }` on it: by default it is deleted first.")
+}
+
+// reportCreate is report for a create, where an object that exists already is one to
+// import. found is the answer to reading the object.
+func reportCreate(diags *diag.Diagnostics, t attr.Type, what string, err, found error, resourceType, id string) {
+	if found != nil || !has(err, fleet.CodeConflict) && !has(err, fleet.CodePrecondition) {
+		report(diags, t, what, err)
+		return
+	}
+	diags.AddError(what+": it exists already", fmt.Sprintf(
+		"%s To manage it here, import it with this block (and the resource's own name), then plan again:\n\n  import {\n    to = %s.this\n    id = %q\n  }",
+		sentence(err), resourceType, id))
+}

@@ -1,0 +1,145 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+var _ datasource.DataSourceWithConfigure = (*serverDataSource)(nil)
+
+func newServerDataSource() datasource.DataSource { return &serverDataSource{} }
+
+type serverDataSource struct{ session *session }
+
+func (d *serverDataSource) Metadata(_ context.Context, _ datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = "kura_server"
+}
+
+func (d *serverDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	shown := serverShown()
+	shown["account"] = schema.StringAttribute{Required: true, MarkdownDescription: "Id of the account, such as `acme`."}
+	shown["region"] = schema.StringAttribute{Required: true, MarkdownDescription: "Name of the region, such as `eu-central`."}
+	shown["fresh"] = schema.BoolAttribute{
+		Optional:            true,
+		MarkdownDescription: "Whether the daemon looks at the server and probes it before it answers, 10 s at most, instead of telling what it saw last. Default `false`.",
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A server as it is now: what is declared, what runs and answers, and what the daemon does about the difference. Made for outputs and `check` blocks. A server that does not exist is an error.",
+		Attributes:          shown,
+	}
+}
+
+func (d *serverDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
+	d.session = sessionOf(req.ProviderData, &resp.Diagnostics)
+}
+
+func (d *serverDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config serverDataModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	key := fleet.ServerKey{Account: config.Account.ValueString(), Region: config.Region.ValueString()}
+	what := "Read server " + key.String()
+	client := d.session.use(ctx, what, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	view, err := client.GetServer(ctx, key, api.GetOptions{ObserveNow: config.Fresh.ValueBool()})
+	if err != nil {
+		report(&resp.Diagnostics, req.Config.Schema.Type(), what, err)
+		return
+	}
+	if view.Stale {
+		resp.Diagnostics.AddWarning(what+": the fresh look did not end in time", "What is shown was seen before it.")
+	}
+	deployments, err := client.Deployments(ctx, key)
+	if err != nil {
+		report(&resp.Diagnostics, req.Config.Schema.Type(), what+", its deployments", err)
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, flattenServerData(view, deployments, config.Fresh))...)
+}
+
+// serverShown are the computed attributes of a server's data source.
+func serverShown() map[string]schema.Attribute {
+	shown := map[string]schema.Attribute{}
+	for name, description := range map[string]string{
+		"image_tag":          "Declared version.",
+		"status":             "`provisioning`, `active`, `failed` or `destroying`.",
+		"verdict":            "One word on where it stands: `converged`, `progressing`, `held`, `stalled`, `failed`, `unobserved`, `destroying`; where the region only observes, also `drifted` or `absent`.",
+		"reason":             "Why the verdict is what it is, one word such as `RollingOut` or `ImagePullFailed`.",
+		"message":            "The same in a sentence; null where there is nothing to add.",
+		"serving_image_tag":  "Version that answered last; null before the first one did.",
+		"observed_image_tag": "Version that was seen running; null where none was.",
+		"instance":           "Name of what the runtime holds.",
+		"host":               "Declared public host.",
+		"grpc_host":          "Declared gRPC host; null where the region has none.",
+		"global_host":        "Declared global host; null where the region has none.",
+		"url":                "Declared public url.",
+		"published_url":      "Url that clients are given right now; null while there is none.",
+		"last_observed_at":   "When the runtime last told about it, in RFC 3339; null before it did.",
+	} {
+		shown[name] = schema.StringAttribute{Computed: true, MarkdownDescription: description}
+	}
+	shown["generation"] = schema.Int64Attribute{Computed: true, MarkdownDescription: "How many times its declaration was written."}
+	shown["active"] = schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether its status is `active`: a declared version has answered, and is published."}
+	shown["labels"] = schema.MapAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "Declared labels."}
+	shown["aliases"] = schema.ListAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "Old hosts that still lead to it after a move."}
+	shown["ports"] = schema.MapAttribute{ElementType: types.Int64Type, Computed: true, MarkdownDescription: "Assigned host ports by `<service>/<port name>`; they stay until it is destroyed."}
+	shown["containers"] = objects("What runs, or ran: its containers, and others that bear its names.", map[string]schema.Attribute{
+		"service": shownText("Service; null where the container is not ours."),
+		"name":    shownText("Name of the container."),
+		"id":      shownText("Id that the engine gave it."),
+		"image":   shownText("Image that it runs."),
+		"state":   shownText("`created`, `running` or `exited`."),
+		"foreign": shownText("Whose it is, where it is not ours; else null."),
+		"ports":   schema.MapAttribute{ElementType: types.Int64Type, Computed: true, MarkdownDescription: "Published host ports by `<port>/<protocol>`."},
+	})
+	shown["conditions"] = objects("Observed aspects, each with its reason.", map[string]schema.Attribute{
+		"type":    shownText("Aspect, such as `EndpointReady`."),
+		"status":  shownText("`True`, `False` or `Unknown`."),
+		"reason":  shownText("One word why."),
+		"message": shownText("The same in a sentence; null where there is nothing to add."),
+		"since":   shownText("When the status last changed, in RFC 3339."),
+	})
+	shown["deployments"] = objects("Attempts to bring it to a version, the newest first: the audit trail.", map[string]schema.Attribute{
+		"number":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Counts from 1."},
+		"cause":       shownText("`create`, `image` or `redeploy`."),
+		"image_tag":   shownText("Version that it was to bring."),
+		"status":      shownText("`pending`, `running`, `succeeded`, `failed`, `cancelled` or `superseded`."),
+		"reason":      shownText("One word why; null where there is none."),
+		"message":     shownText("The same in a sentence; null where there is nothing to add."),
+		"created_at":  shownText("When it was declared, in RFC 3339."),
+		"finished_at": shownText("When it ended, in RFC 3339; null while it is open."),
+	})
+	shown["plan"] = shownPlan("Steps that the daemon is taking; null while there are none.")
+	shown["intended_plan"] = shownPlan("Steps that it would take if nothing held it; null where there are none.")
+	shown["holds"] = objects("Why nothing may be changed now; empty where nothing holds.", map[string]schema.Attribute{
+		"kind":    shownText("`paused`, `observe`, `admission`, `not_leader` or `ownership`."),
+		"message": shownText("What holds it, in a sentence."),
+	})
+	return shown
+}
+
+func shownPlan(description string) schema.Attribute {
+	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: description, Attributes: map[string]schema.Attribute{
+		"kind":  shownText("`apply`, `replace` or `destroy`."),
+		"cause": shownText("Why, such as `roll-out` or `recreation`."),
+		"tasks": objects("The steps, in order.", map[string]schema.Attribute{
+			"description": shownText("What the step does."),
+			"state":       shownText("`pending`, `running` or `done`."),
+		}),
+	}}
+}
+
+func shownText(description string) schema.StringAttribute {
+	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+}
+
+func objects(description string, attributes map[string]schema.Attribute) schema.ListNestedAttribute {
+	return schema.ListNestedAttribute{Computed: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: attributes}}
+}

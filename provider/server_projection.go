@@ -1,0 +1,167 @@
+package provider
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// before is what was known of a server's version before a Read.
+type before struct {
+	imageTag types.String // in state
+	// declared is the version that this resource last wrote; "" after an import.
+	declared string
+}
+
+// reading is what a Read makes of a server's version.
+type reading struct {
+	imageTag types.String
+	warning  *warning
+}
+
+// warning is something to say in a plan, once per key.
+type warning struct{ key, summary, detail string }
+
+// project says what image_tag is in state, given what the daemon says: the table in
+// spec/terraform.md, row by row.
+func project(v fleet.ServerView, was before, now time.Time) reading {
+	intent := text(v.Intent.ImageTag)
+	kept := was.imageTag
+	if was.declared == "" {
+		kept = intent // just imported: nothing else is known
+	}
+	switch elsewhere := was.declared != "" && was.declared != v.Intent.ImageTag; {
+	case v.Verdict == fleet.VerdictDestroying:
+		return reading{kept, leaving(v)}
+	case elsewhere:
+		return reading{intent, trouble(v, now)}
+	}
+	switch v.Verdict {
+	case fleet.VerdictConverged, fleet.VerdictProgressing:
+		return reading{intent, nil}
+	case fleet.VerdictHeld:
+		return reading{intent, trouble(v, now)}
+	case fleet.VerdictFailed, fleet.VerdictStalled:
+		if underWay(v) {
+			return reading{intent, trouble(v, now)}
+		}
+		return reading{serving(v), trouble(v, now)}
+	case fleet.VerdictDrifted:
+		return reading{text(v.ObservedImageTag), nil}
+	case fleet.VerdictAbsent:
+		return reading{types.StringNull(), nil}
+	case fleet.VerdictUnobserved:
+		return reading{kept, trouble(v, now)}
+	case fleet.VerdictDestroying:
+	}
+	return reading{intent, nil}
+}
+
+// underWay reports whether the daemon has a deployment open that is not past its time.
+func underWay(v fleet.ServerView) bool {
+	return v.Verdict != fleet.VerdictStalled && v.Reason != fleet.ReasonStalled && v.Deployment != nil && v.Deployment.Status.Open()
+}
+
+// serving is the version that passed the readiness gate last, where it is another one
+// than declared; null says that the declared version does not serve.
+func serving(v fleet.ServerView) types.String {
+	if v.ServingImageTag == v.Intent.ImageTag {
+		return types.StringNull()
+	}
+	return text(v.ServingImageTag)
+}
+
+// trouble returns the warning about a server that is not simply fine.
+func trouble(v fleet.ServerView, now time.Time) *warning {
+	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
+	switch v.Verdict {
+	case fleet.VerdictFailed, fleet.VerdictStalled:
+		verb := "failed"
+		if v.Verdict == fleet.VerdictStalled || v.Reason == fleet.ReasonStalled {
+			verb = "does not get ready"
+		}
+		return &warning{
+			key:     "trouble/" + key.String(),
+			summary: fmt.Sprintf("Server %s: version %s %s (%s)", key, v.Intent.ImageTag, verb, v.Reason),
+			detail:  why(v) + " " + stillServes(v) + " kurad goes on trying; apply to try again at once, or declare another version.",
+		}
+	case fleet.VerdictHeld:
+		kinds, texts := make([]string, len(v.Holds)), make([]string, len(v.Holds))
+		for i, h := range v.Holds {
+			kinds[i], texts[i] = string(h.Kind), h.Message
+		}
+		return &warning{
+			key:     "held/" + v.Region + "/" + strings.Join(kinds, ","),
+			summary: fmt.Sprintf("Region %q: changes are held (%s)", v.Region, v.Reason),
+			detail: fmt.Sprintf("kurad changes nothing on server %s, and perhaps on others of the region, because: %s. The plan shows what is declared; it happens when the hold ends.",
+				key, cmp.Or(strings.Join(texts, "; "), string(v.Reason))),
+		}
+	case fleet.VerdictUnobserved:
+		return &warning{
+			key:     "unobserved/" + v.Region + "/" + string(v.Reason),
+			summary: fmt.Sprintf("Region %q cannot be seen (%s)", v.Region, v.Reason),
+			detail:  why(v) + " " + age(v, now) + " The plan takes its servers to be as they were; kurad changes nothing there until it can see them.",
+		}
+	case fleet.VerdictConverged, fleet.VerdictProgressing, fleet.VerdictDrifted, fleet.VerdictAbsent, fleet.VerdictDestroying:
+	}
+	return nil
+}
+
+func leaving(v fleet.ServerView) *warning {
+	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
+	return &warning{
+		key:     "leaving/" + key.String(),
+		summary: fmt.Sprintf("Server %s is being destroyed", key),
+		detail:  "Somebody else asked for it. Once it is gone, a plan will create it again; until then an apply that changes it is refused.",
+	}
+}
+
+// why returns the daemon's own words on the verdict, the most precise ones it has.
+func why(v fleet.ServerView) string {
+	s := v.Message
+	if d := v.Deployment; s == "" && d != nil && d.Status == fleet.DeploymentFailed {
+		s = d.Message
+	}
+	if s == "" {
+		for _, c := range v.Conditions {
+			if c.Reason == v.Reason && c.Message != "" {
+				s = c.Message
+				break
+			}
+		}
+	}
+	if s == "" {
+		s = fmt.Sprintf("the reason is %s", v.Reason)
+	}
+	return sentence(plain(s))
+}
+
+func stillServes(v fleet.ServerView) string {
+	switch {
+	case v.ServingImageTag == "":
+		return "No version of it has served yet."
+	case v.ServingImageTag == v.Intent.ImageTag:
+		return "It served this version before."
+	case v.PublishedURL == "":
+		return fmt.Sprintf("Version %s served last.", v.ServingImageTag)
+	default:
+		return fmt.Sprintf("Version %s is still published at %s.", v.ServingImageTag, v.PublishedURL)
+	}
+}
+
+func age(v fleet.ServerView, now time.Time) string {
+	if v.LastObservedAt == nil || v.LastObservedAt.IsZero() {
+		return "It has not been seen since kurad started."
+	}
+	return fmt.Sprintf("What is known is %s old (from %s).", now.Sub(*v.LastObservedAt).Round(time.Second), v.LastObservedAt.UTC().Format(time.RFC3339))
+}
+
+// plain is a text as an error.
+type plain string
+
+func (p plain) Error() string { return string(p) }

@@ -1,0 +1,123 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// view is a server that wants version 2 and stands as the arguments say.
+func view(verdict fleet.Verdict, reason fleet.Reason, serving, observed string, deployment fleet.DeploymentStatus) fleet.ServerView {
+	seen := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return fleet.ServerView{
+		Account: "acme", Region: "eu", Generation: 7, Verdict: verdict, Reason: reason, Message: "the engine says so",
+		ServingImageTag: serving, ObservedImageTag: observed, LastObservedAt: &seen,
+		Intent:     fleet.Intent{Server: fleet.Server{Account: "acme", Region: "eu", ImageTag: "2"}, Generation: 7},
+		Deployment: &fleet.Deployment{Seq: 3, ImageTag: "2", Generation: 7, Status: deployment},
+	}
+}
+
+func TestVerdict_whatReadPutsIntoImageTag(t *testing.T) {
+	ours := before{imageTag: types.StringValue("2"), declared: "2"}
+	tag, none := types.StringValue, types.StringNull()
+	open, failed, done := fleet.DeploymentRunning, fleet.DeploymentFailed, fleet.DeploymentSucceeded
+	for _, c := range []struct {
+		name    string
+		view    fleet.ServerView
+		was     before
+		want    types.String
+		warning string // part of its text; "" for none
+	}{
+		{"intent was changed by somebody else", view(fleet.VerdictConverged, "", "2", "2", done), before{tag("1"), "1"}, tag("2"), ""},
+		{"changed by somebody else, and it failed", view(fleet.VerdictFailed, fleet.ReasonCrashLoop, "1", "", failed), before{tag("1"), "1"}, tag("2"), "version 2 failed (CrashLoop)"},
+		{"changed by somebody else, seen before and refreshed into state", view(fleet.VerdictFailed, fleet.ReasonCrashLoop, "1", "", failed), before{tag("2"), "1"}, tag("2"), "version 2 failed"},
+		{"converged", view(fleet.VerdictConverged, "", "2", "2", done), ours, tag("2"), ""},
+		{"converged after the state had said what serves", view(fleet.VerdictConverged, "", "2", "2", done), before{tag("1"), "2"}, tag("2"), ""},
+		{"progressing", view(fleet.VerdictProgressing, fleet.ReasonRollingOut, "1", "1", open), ours, tag("2"), ""},
+		{"held", view(fleet.VerdictHeld, fleet.ReasonPaused, "1", "1", open), ours, tag("2"), "changes are held (Paused)"},
+		{"failed, another version serves", view(fleet.VerdictFailed, fleet.ReasonImagePullFailed, "1", "1", failed), ours, tag("1"), "version 2 failed (ImagePullFailed)"},
+		{"failed, nothing has served", view(fleet.VerdictFailed, fleet.ReasonCrashLoop, "", "2", failed), ours, none, "No version of it has served yet"},
+		{"failed, this version served before", view(fleet.VerdictFailed, fleet.ReasonCrashLoop, "2", "2", failed), ours, none, "version 2 failed (CrashLoop)"},
+		{"failed, and a newer try is open", view(fleet.VerdictFailed, fleet.ReasonForeignInstance, "1", "1", open), ours, tag("2"), "version 2 failed (ForeignInstance)"},
+		{"failed by its time", view(fleet.VerdictFailed, fleet.ReasonStalled, "", "2", open), ours, none, "does not get ready"},
+		{"stalled, past its time", view(fleet.VerdictStalled, fleet.ReasonTimeout, "1", "2", open), ours, tag("1"), "does not get ready (Timeout)"},
+		{"drifted in a region that only observes", view(fleet.VerdictDrifted, fleet.ReasonDrifted, "2", "1", done), ours, tag("1"), ""},
+		{"drifted to something without a tag", view(fleet.VerdictDrifted, fleet.ReasonUnparsableImage, "2", "", done), ours, none, ""},
+		{"absent in a region that only observes", view(fleet.VerdictAbsent, fleet.ReasonAbsent, "2", "", done), ours, none, ""},
+		{"unobserved", view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "1", "1", open), ours, tag("2"), "What is known is 1m0s old (from 2026-01-02T03:04:05Z)"},
+		{"unobserved, and the state says what serves", view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "1", "1", failed), before{tag("1"), "2"}, tag("1"), "Region \"eu\" cannot be seen"},
+		{"unobserved after an import", view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "1", "1", open), before{none, ""}, tag("2"), "cannot be seen"},
+		{"destroying", view(fleet.VerdictDestroying, fleet.ReasonDeleting, "1", "1", fleet.DeploymentCancelled), before{tag("1"), "2"}, tag("1"), "Somebody else asked for it"},
+		{"destroying after an import", view(fleet.VerdictDestroying, fleet.ReasonDeleting, "1", "1", fleet.DeploymentCancelled), before{none, ""}, tag("2"), "is being destroyed"},
+	} {
+		got := project(c.view, c.was, time.Date(2026, 1, 2, 3, 5, 5, 0, time.UTC))
+		if !got.imageTag.Equal(c.want) {
+			t.Errorf("%s: image_tag = %s, want %s", c.name, got.imageTag, c.want)
+		}
+		said := ""
+		if got.warning != nil {
+			said = got.warning.summary + " " + got.warning.detail
+		}
+		if c.warning == "" && said != "" || !strings.Contains(said, c.warning) {
+			t.Errorf("%s: warning %q, want %q in it", c.name, said, c.warning)
+		}
+		if said != "" && c.view.Verdict != fleet.VerdictDestroying && !strings.Contains(said, "he engine says so") && c.view.Verdict != fleet.VerdictHeld {
+			t.Errorf("%s: warning %q leaves out the daemon's own words", c.name, said)
+		}
+	}
+}
+
+func TestVerdict_oneRegionsTroubleIsSaidOnce(t *testing.T) {
+	a, b := view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "", "", fleet.DeploymentRunning), view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "", "", fleet.DeploymentRunning)
+	b.Account = "bravo"
+	if trouble(a, time.Now()).key != trouble(b, time.Now()).key {
+		t.Error("two servers of a region that cannot be seen are two warnings")
+	}
+	a.Verdict, b.Verdict = fleet.VerdictFailed, fleet.VerdictFailed
+	if trouble(a, time.Now()).key == trouble(b, time.Now()).key {
+		t.Error("two servers that failed are one warning")
+	}
+}
+
+func TestWait_howItEnds(t *testing.T) {
+	mine := target{key: fleet.ServerKey{Account: "acme", Region: "eu"}, generation: 7, deployment: 3}
+	with := func(v fleet.ServerView, change func(*fleet.ServerView)) *fleet.ServerView {
+		change(&v)
+		return &v
+	}
+	same := func(*fleet.ServerView) {}
+	now := time.Now()
+	good := view(fleet.VerdictConverged, "", "2", "2", fleet.DeploymentSucceeded)
+	for _, c := range []struct {
+		name string
+		view *fleet.ServerView
+		want ending
+	}{
+		{"converged", with(good, same), endSettled},
+		{"converged by a later write that kept the deployment", with(good, func(v *fleet.ServerView) { v.Generation = 8 }), endSettled},
+		{"from before the write", with(good, func(v *fleet.ServerView) { v.Generation = 6 }), endWaiting},
+		{"from before the redeploy", with(good, func(v *fleet.ServerView) { v.Deployment = &fleet.Deployment{Seq: 2} }), endWaiting},
+		{"somebody else's newer deployment", with(good, func(v *fleet.ServerView) { v.Deployment = &fleet.Deployment{Seq: 4} }), endSuperseded},
+		{"gone", nil, endGone},
+		{"being destroyed", with(good, func(v *fleet.ServerView) { v.Intent.Deleting = &now }), endLeaving},
+		{"failed", with(view(fleet.VerdictFailed, fleet.ReasonImagePullFailed, "1", "1", fleet.DeploymentFailed), same), endRefused},
+		{"stalled", with(view(fleet.VerdictStalled, fleet.ReasonTimeout, "1", "2", fleet.DeploymentRunning), same), endStalled},
+		{"failed by its time", with(view(fleet.VerdictFailed, fleet.ReasonStalled, "", "2", fleet.DeploymentRunning), same), endStalled},
+		{"progressing", with(view(fleet.VerdictProgressing, fleet.ReasonRollingOut, "1", "1", fleet.DeploymentRunning), same), endWaiting},
+		{"unobserved", with(view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "1", "1", fleet.DeploymentRunning), same), endWaiting},
+		{"held by admission, which ends by itself", with(view(fleet.VerdictHeld, fleet.ReasonAdmission, "1", "1", fleet.DeploymentPending), func(v *fleet.ServerView) {
+			v.Holds = []fleet.Hold{{Kind: fleet.HoldAdmission}}
+		}), endWaiting},
+		{"paused", with(view(fleet.VerdictHeld, fleet.ReasonPaused, "1", "1", fleet.DeploymentPending), func(v *fleet.ServerView) {
+			v.Holds = []fleet.Hold{{Kind: fleet.HoldPaused}}
+		}), endPaused},
+	} {
+		if got := mine.judge(c.view); got != c.want {
+			t.Errorf("%s: ends as %d, want %d", c.name, got, c.want)
+		}
+	}
+}

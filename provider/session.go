@@ -1,0 +1,182 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+const (
+	// meetTimeout bounds the first call, which is allowed to find nobody there.
+	meetTimeout = 3 * time.Second
+	// unansweredFor is how long a daemon that did not answer is taken to be away: each
+	// of a thousand resources trying for itself would take hours to say so.
+	unansweredFor = 10 * time.Second
+)
+
+// session is what one Configure hands to every object. Core configures a provider
+// once per walk of the graph, so what is kept here is fresh for each plan and apply.
+type session struct {
+	unknown     []string // attributes of the provider block that are not known yet
+	client      *api.Client
+	environment string
+	waitFor     string
+	watches     *watches
+
+	meeting sync.Mutex // held while the daemon is asked who it is
+	away    error      // it did not answer, at awayAt
+	awayAt  time.Time
+
+	mu      sync.Mutex
+	version *api.VersionInfo
+	said    map[string]bool
+}
+
+// meet asks the daemon who it is. What it answers may be an error; that it does not
+// answer is none before a call is needed.
+func (s *session) meet(ctx context.Context, diags *diag.Diagnostics) {
+	ctx, cancel := context.WithTimeout(ctx, meetTimeout)
+	defer cancel()
+	v, err := s.daemon(ctx)
+	if e, ok := errors.AsType[*wrongDaemon](err); ok {
+		diags.AddAttributeError(path.Root("environment"), e.summary(), e.detail())
+		return
+	}
+	switch {
+	case has(err, fleet.CodeUnauthorized):
+		diags.AddAttributeError(path.Root("token"), "The daemon refused the token", sentence(err)+" Nothing was read or written. "+nextStep(fleet.CodeUnauthorized))
+	case err != nil:
+		tflog.Debug(ctx, "kurad did not say its version", map[string]any{"error": err.Error()})
+	case v.APIVersion != api.APIVersion:
+		diags.AddWarning("Daemon and provider speak different versions of the API",
+			fmt.Sprintf("kurad %s speaks %s and this provider %s. Bring both to versions that belong together.", v.Version, v.APIVersion, api.APIVersion))
+	}
+}
+
+// daemon returns what the daemon says of itself, asked once; an error if it serves
+// another environment.
+func (s *session) daemon(ctx context.Context) (api.VersionInfo, error) {
+	s.meeting.Lock()
+	defer s.meeting.Unlock()
+	if v := s.met(); v != nil {
+		return *v, nil
+	}
+	if s.away != nil && time.Since(s.awayAt) < unansweredFor {
+		return api.VersionInfo{}, s.away
+	}
+	v, err := s.client.Version(ctx)
+	switch {
+	case has(err, api.CodeWrongEnvironment):
+		return v, &wrongDaemon{want: s.environment, err: err}
+	case err != nil:
+		if has(err, fleet.CodeUnavailable) && ctx.Err() == nil {
+			s.away, s.awayAt = err, time.Now()
+		}
+		return v, err
+	case v.Environment != s.environment:
+		return v, &wrongDaemon{want: s.environment, got: v.Environment}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = &v
+	return v, nil
+}
+
+// met returns what the daemon has said of itself; nil if it has not.
+func (s *session) met() *api.VersionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// use returns the client, or says why there is none. what is the attempt, such as
+// `Read server acme/eu`.
+func (s *session) use(ctx context.Context, what string, diags *diag.Diagnostics) *api.Client {
+	switch {
+	case s == nil:
+		diags.AddError(what+": the provider is not configured", "Core called the provider before it configured it. This is a fault of the provider or of core; please report it.")
+		return nil
+	case len(s.unknown) > 0:
+		diags.AddError(what+": the provider's "+strings.Join(s.unknown, ", ")+" is not known yet",
+			"The provider block takes it from something that this apply only creates, and the daemon has to be asked now. Apply that first (with -target), or give the provider a value that is known while planning.")
+		return nil
+	}
+	if _, err := s.daemon(ctx); err != nil {
+		report(diags, nil, what, err)
+		return nil
+	}
+	return s.client
+}
+
+// ask returns the client where a plan may ask the daemon something that it can do
+// without; nil where the daemon has not answered before.
+func (s *session) ask() *api.Client {
+	if s == nil || len(s.unknown) > 0 || s.met() == nil {
+		return nil
+	}
+	return s.client
+}
+
+// once adds a warning unless this session said it before under the same key: a
+// runtime that does not answer is one thing to say, however many servers it has.
+func (s *session) once(key string, diags *diag.Diagnostics, summary, detail string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.said[key] {
+		return
+	}
+	if s.said == nil {
+		s.said = map[string]bool{}
+	}
+	s.said[key] = true
+	diags.AddWarning(summary, detail)
+}
+
+// wrongDaemon is the error of a daemon that serves another environment.
+type wrongDaemon struct {
+	want, got string
+	err       error
+}
+
+func (e *wrongDaemon) Error() string { return e.summary() + ". " + e.detail() }
+
+func (e *wrongDaemon) Unwrap() error { return e.err }
+
+func (e *wrongDaemon) summary() string { return "The daemon serves another environment" }
+
+func (e *wrongDaemon) detail() string {
+	is := fmt.Sprintf("The provider's `environment` is %q, and the daemon serves %q.", e.want, e.got)
+	if e.got == "" {
+		is = fmt.Sprintf("The provider's `environment` is %q. %s", e.want, sentence(e.err))
+	}
+	return is + " Nothing was read or written. Point `endpoint` (or " + envEndpoint + ") at the daemon of that environment, or correct `environment` (or " + envEnvironment + ")."
+}
+
+// configured is the part of every resource that receives the session.
+type configured struct{ session *session }
+
+func (c *configured) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	c.session = sessionOf(req.ProviderData, &resp.Diagnostics)
+}
+
+func sessionOf(data any, diags *diag.Diagnostics) *session {
+	if data == nil {
+		return nil // core validates before it configures
+	}
+	s, ok := data.(*session)
+	if !ok {
+		diags.AddError("The provider handed over the wrong thing", fmt.Sprintf("A session was expected, %T came. This is a fault of the provider; please report it.", data))
+	}
+	return s
+}
