@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
+	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime/containers"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// turnStore is the store as turns see it.
+type turnStore struct {
+	*store.Records
+	view *store.View
+}
+
+func (s turnStore) ServerKeys() []fleet.ServerKey { return s.view.ServerKeys() }
+func (s turnStore) IsConflict(err error) bool     { return store.IsConflict(err) }
+
+// probes are the readiness watcher as turns see it.
+type probes struct{ w *readiness.Watcher }
+
+func (p probes) Set(key fleet.ServerKey, targets []reconcile.Target, pending bool) {
+	ts := make([]readiness.Target, len(targets))
+	for i, t := range targets {
+		ts[i] = readiness.Target{URL: t.URL, Path: t.Path, Timeout: t.Timeout}
+	}
+	p.w.Set(key.String(), ts, pending)
+}
+
+func (p probes) Latest(key fleet.ServerKey, url string) (fleet.ProbeObservation, bool) {
+	return p.w.Latest(key.String(), url)
+}
+
+func (p probes) Now(ctx context.Context, key fleet.ServerKey) error {
+	return p.w.Now(ctx, key.String())
+}
+
+// runtimes are the endpoints that this daemon was given.
+type runtimes struct {
+	containers map[string]*containers.Endpoint
+}
+
+func openRuntimes(endpoints []string, envSets map[string]string, env fleet.Environment, log hclog.Logger) (*runtimes, error) {
+	sets := map[string]map[string]string{}
+	for name, path := range envSets {
+		set, err := readEnvSet(path)
+		if err != nil {
+			return nil, fmt.Errorf("--env-set %s: %w", name, err)
+		}
+		sets[name] = set
+	}
+	r := &runtimes{containers: map[string]*containers.Endpoint{}}
+	for _, text := range endpoints {
+		cfg, err := containers.ParseEndpoint(text)
+		if err != nil {
+			return nil, fmt.Errorf("--container-endpoint: %w", err)
+		}
+		if _, ok := r.containers[cfg.Name]; ok {
+			return nil, fmt.Errorf("--container-endpoint: %q is given twice", cfg.Name)
+		}
+		cfg.EnvSets = sets
+		e, err := containers.Open(cfg, env, log.Named(cfg.Name))
+		if err != nil {
+			return nil, err
+		}
+		r.containers[cfg.Name] = e
+	}
+	return r, nil
+}
+
+// readEnvSet reads NAME=value lines; empty ones and those that begin with # are passed over.
+func readEnvSet(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	set := map[string]string{}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%s line %d is not NAME=value", path, n)
+		}
+		set[name] = value
+	}
+	return set, lines.Err()
+}
+
+// Region implements server.Runtimes: it says at which field a region asks for what this
+// daemon does not have.
+func (r *runtimes) Region(region fleet.Region) error {
+	var v fleet.Invalid
+	switch {
+	case region.Kubernetes != nil:
+		v.Add("/kubernetes/cluster", "this kurad was given no cluster named %q", region.Kubernetes.Cluster)
+	case region.Containers != nil:
+		e := r.containers[region.Containers.Endpoint]
+		if e == nil {
+			known := "none"
+			if names := r.ContainerEndpoints(); len(names) > 0 {
+				known = strings.Join(names, ", ")
+			}
+			v.Add("/containers/endpoint", "this kurad was given no container endpoint named %q (it has: %s); start it with --container-endpoint %s=unix:///…", region.Containers.Endpoint, known, region.Containers.Endpoint)
+			break
+		}
+		return e.AllowsRegion(region)
+	}
+	return v.Err("region " + region.Name)
+}
+
+// PortRange implements server.Runtimes.
+func (r *runtimes) PortRange(region fleet.Region) (first, last int, ok bool) {
+	if region.Containers == nil {
+		return 0, 0, false
+	}
+	e := r.containers[region.Containers.Endpoint]
+	if e == nil || e.Ports() == (containers.PortRange{}) {
+		return 0, 0, false
+	}
+	return e.Ports().First, e.Ports().Last, true
+}
+
+// ContainerEndpoints implements server.Runtimes.
+func (r *runtimes) ContainerEndpoints() []string {
+	return slices.Sorted(maps.Keys(r.containers))
+}
+
+func (r *runtimes) loop() map[string]reconcile.Runtime {
+	m := map[string]reconcile.Runtime{}
+	for name, e := range r.containers {
+		m[name] = e
+	}
+	return m
+}
+
+func (r *runtimes) readFailure(err error) fleet.ReadFailure { return containers.ReadFailure(err) }
+
+func (r *runtimes) close() {
+	var errs []error
+	for _, e := range r.containers {
+		errs = append(errs, e.Close())
+	}
+	_ = errors.Join(errs...) // idle connections: nothing to do about it
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
+	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// options are the flags of serve.
+type options struct {
+	environment string
+	suffix      string
+	neighbours  map[string]string
+	dataDir     string
+	listen      string
+	endpoints   []string
+	envSets     map[string]string
+	resolver    string
+	allow       []string
+	roots       []string
+	tick        time.Duration
+	paused      bool
+	logLevel    string
+	logFormat   string
+}
+
+func serveCommand() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon",
+		Long: "Run the daemon of one environment. The first start writes an admin token to <data-dir>/token;\n" +
+			"the other commands find it, and the address, in the data directory.",
+		Example: "  kurad serve --environment staging --data-dir /var/lib/kurad \\\n" +
+			"    --container-endpoint local=unix:///run/podman/podman.sock,address=127.0.0.1,ports=20000-29999",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.environment, "environment", os.Getenv("KURA_ENVIRONMENT"), "environment that this daemon serves: production, staging, canary, or another one with --env-suffix (KURA_ENVIRONMENT)")
+	f.StringVar(&o.suffix, "env-suffix", "", "suffix of a custom environment's hosts, for example -preview")
+	f.StringToStringVar(&o.neighbours, "zone-environment", nil, "another environment that shares the DNS zone, with its suffix: preview=-preview; production, staging and canary are known")
+	f.StringVar(&o.dataDir, "data-dir", defaultDataDir(), "where the store and the first token are kept (KURA_DATA_DIR)")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7433", "address of the API; only loopback, for there is no TLS yet")
+	f.StringArrayVar(&o.endpoints, "container-endpoint", nil, "container engine that regions may name: name=unix:///run/podman.sock[,address=127.0.0.1][,ports=20000-29999][,mounts=/srv/kura]; repeatable")
+	f.StringToStringVar(&o.envSets, "env-set", nil, "file of NAME=value lines that documents may name by env_from: name=/path; repeatable")
+	f.StringVar(&o.resolver, "resolver", "", "DNS server that probes ask, host:port; the system's by default")
+	f.StringArrayVar(&o.allow, "probe-allow-cidr", nil, "loopback, private or link-local addresses that may be probed, for example 127.0.0.0/8; repeatable")
+	f.StringArrayVar(&o.roots, "probe-ca", nil, "PEM file of a certificate authority that probes trust besides the system's; repeatable")
+	f.DurationVar(&o.tick, "tick", 10*time.Second, "time between listings of a container endpoint")
+	f.BoolVar(&o.paused, "paused", false, "observe and answer, but change nothing on any runtime")
+	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	return c
+}
+
+func defaultDataDir() string {
+	if dir := os.Getenv("KURA_DATA_DIR"); dir != "" {
+		return dir
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		return filepath.Join(dir, "kurad")
+	}
+	return "kurad-data"
+}
+
+func serve(ctx context.Context, o options) error {
+	log, err := newLogger(o.logLevel, o.logFormat, os.Stderr)
+	if err != nil {
+		return err
+	}
+	d, err := newDaemon(ctx, o, log)
+	if err != nil {
+		return err
+	}
+	return d.run(ctx)
+}
+
+// daemon is everything that serve runs, wired.
+type daemon struct {
+	log      hclog.Logger
+	env      fleet.Environment
+	store    store.Store
+	records  *store.Records
+	view     *store.View
+	watcher  *readiness.Watcher
+	loop     *reconcile.Reconciler
+	runtimes *runtimes
+	api      *server.Server
+	listener net.Listener
+}
+
+// newDaemon checks every flag before it opens anything, then opens the store and the
+// address. What it returns has started nothing but the store.
+func newDaemon(ctx context.Context, o options, log hclog.Logger) (d *daemon, err error) {
+	if o.environment == "" {
+		return nil, errors.New("no environment is given: set --environment to production, staging or canary, or to another name together with --env-suffix")
+	}
+	env, err := fleet.NewEnvironment(o.environment, o.suffix, o.neighbours)
+	if err != nil {
+		return nil, err
+	}
+	if o.tick < 100*time.Millisecond {
+		return nil, fmt.Errorf("--tick %s is too short: 100ms is the least", o.tick)
+	}
+	allow, err := readiness.ParseAllow(o.allow)
+	if err != nil {
+		return nil, fmt.Errorf("--probe-allow-cidr: %w", err)
+	}
+	roots, err := readiness.LoadRoots(o.roots...)
+	if err != nil {
+		return nil, fmt.Errorf("--probe-ca: %w", err)
+	}
+	rts, err := openRuntimes(o.endpoints, o.envSets, env, log.Named("runtime"))
+	if err != nil {
+		return nil, err
+	}
+	d = &daemon{log: log, env: env, runtimes: rts}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	if d.store, err = store.OpenEmbedded(store.Options{Dir: filepath.Join(o.dataDir, "store"), Logger: log.Named("store")}); err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	records := store.NewRecords(d.store, env.Name)
+	if err = records.Prepare(ctx); err != nil {
+		return nil, fmt.Errorf("prepare the store: %w", err)
+	}
+	d.records = records
+	d.view = store.NewView(records, log.Named("view"))
+	prober := readiness.NewProber(readiness.Config{Resolver: o.resolver, AllowCIDR: allow, RootCAs: roots})
+	d.watcher = readiness.NewWatcher(prober.Probe, func(key string) {
+		if k, err := fleet.ParseServerKey(key); err == nil {
+			d.loop.Kick(k)
+		}
+	}, readiness.Pace{})
+	d.loop = reconcile.New(reconcile.Config{
+		Environment: env, Store: turnStore{records, d.view}, Probes: probes{d.watcher}, Runtimes: rts.loop(),
+		ReadFailure: rts.readFailure, Log: log.Named("reconcile"), Tick: o.tick, Paused: o.paused,
+	})
+	tokens := server.NewTokens(records, time.Now)
+	if d.listener, err = server.Listen(o.listen); err != nil {
+		return nil, err
+	}
+	d.api, err = server.New(server.Config{
+		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: d.loop, Runtimes: rts,
+		Version: version, Logger: log.Named("api"), Now: time.Now,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build the API: %w", err)
+	}
+	path, made, err := tokens.Bootstrap(ctx, o.dataDir)
+	if err != nil {
+		return nil, fmt.Errorf("write the first token: %w", err)
+	}
+	if made {
+		log.Info("the first start made an admin token", "file", path)
+	}
+	if err = writeEndpoint(o.dataDir, d.listener.Addr()); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// url is where the API answers.
+func (d *daemon) url() string { return "http://" + d.listener.Addr().String() }
+
+// run serves until ctx ends or the store stops. The order of the end: no new requests,
+// no new turns, running tasks end, the store is closed.
+func (d *daemon) run(ctx context.Context) error {
+	defer d.close()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return quiet(ctx, d.view.Run(ctx)) })
+	revision, err := d.records.Revision(ctx)
+	if err == nil {
+		err = d.view.WaitFor(ctx, revision)
+	}
+	if err != nil {
+		return fmt.Errorf("load the records: %w", err)
+	}
+	cancel := d.view.Subscribe(d.heard)
+	defer cancel()
+
+	http := server.HTTPServer(d.listener.Addr().String(), d.api, d.log.Named("http"))
+	group.Go(func() error { d.watcher.Run(ctx); return nil })
+	group.Go(func() error { return d.loop.Run(ctx) })
+	group.Go(func() error {
+		if err := http.Serve(d.listener); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("serve the API: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		select {
+		case <-d.store.Failed():
+			return fmt.Errorf("the store has stopped: %w", d.store.Err())
+		case <-ctx.Done():
+		}
+		d.api.Close()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return http.Shutdown(end)
+	})
+	d.log.Info("kurad serves", "environment", d.env.Name, "suffix", d.env.Suffix, "address", d.url(), "version", version)
+	err = group.Wait()
+	d.log.Info("kurad has ended")
+	return err
+}
+
+// heard makes the turns due that a change of a record concerns. A change of a status
+// causes none: a turn that stores a runnable plan says so itself.
+func (d *daemon) heard(u store.Update) {
+	var keys []fleet.ServerKey
+	switch u.Kind {
+	case store.KindIntent:
+		keys = []fleet.ServerKey{u.Key}
+	case store.KindRegion:
+		keys = d.view.ServersOfRegion(u.Name)
+	case store.KindAccount:
+		keys = d.view.ServersOfAccount(u.Name)
+	case store.KindTemplate:
+		keys = d.view.ServerKeys()
+	case store.KindSchema, store.KindStatus, store.KindClaims, store.KindDeployment,
+		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference:
+	}
+	for _, key := range keys {
+		d.loop.Kick(key)
+	}
+}
+
+func (d *daemon) close() {
+	if d.listener != nil {
+		_ = d.listener.Close() // closed already where the server was shut down
+	}
+	if d.store != nil {
+		if err := d.store.Close(); err != nil {
+			d.log.Error("close the store", "error", err)
+		}
+	}
+	d.runtimes.close()
+}
+
+// quiet hides the error of a context that was meant to end.
+func quiet(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+func tokenCommand() *cobra.Command {
+	c := &cobra.Command{Use: "token", Short: "Make, list and revoke API tokens"}
+	c.AddCommand(tokenCreateCommand(), tokenListCommand(), tokenRevokeCommand())
+	return c
+}
+
+func tokenCreateCommand() *cobra.Command {
+	var (
+		t       target
+		scope   string
+		expires time.Duration
+	)
+	c := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Make a token and print it, this once",
+		Example: "  kurad token create terraform --scope write --expires 2160h",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			made, err := c.CreateToken(cmd.Context(), api.TokenRequest{
+				Name: args[0], Scope: fleet.Scope(scope), ExpiresIn: fleet.Duration(expires),
+			})
+			if err != nil {
+				return err
+			}
+			// The token alone goes to standard output, so that it can be piped.
+			fmt.Fprintf(cmd.ErrOrStderr(), "token %s (%s), scope %s; it is shown this once\n", made.ID, made.Name, made.Scope)
+			fmt.Fprintln(cmd.OutOrStdout(), made.Token.Reveal())
+			return nil
+		},
+	}
+	t.flags(c)
+	c.Flags().StringVar(&scope, "scope", string(fleet.ScopeRead), "read, write or admin")
+	c.Flags().DurationVar(&expires, "expires", 0, "life time, for example 720h; none: until revoked")
+	return c
+}
+
+func tokenListCommand() *cobra.Command {
+	var t target
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List tokens, without their secrets",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			tokens, err := c.ListTokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			out := newTable(cmd.OutOrStdout())
+			out.AppendHeader(table.Row{"Id", "Name", "Scope", "State", "Made"})
+			for _, k := range tokens {
+				state := "valid"
+				switch {
+				case k.RevokedAt != nil:
+					state = "revoked " + age(*k.RevokedAt) + " ago"
+				case k.ExpiresAt != nil && !k.ExpiresAt.After(time.Now()):
+					state = "expired " + age(*k.ExpiresAt) + " ago"
+				case k.ExpiresAt != nil:
+					state = "until " + k.ExpiresAt.Format(time.RFC3339)
+				}
+				out.AppendRow(table.Row{k.ID, k.Name, k.Scope, state, age(k.CreatedAt) + " ago"})
+			}
+			out.Render()
+			return nil
+		},
+	}
+	t.flags(c)
+	return c
+}
+
+func tokenRevokeCommand() *cobra.Command {
+	var t target
+	c := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End a token",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			if err := c.RevokeToken(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "token %s is revoked\n", args[0])
+			return nil
+		},
+	}
+	t.flags(c)
+	return c
+}

@@ -1,0 +1,245 @@
+package reconcile
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// hintDelay lets the events of one change of a container arrive before it is listed.
+const hintDelay = 50 * time.Millisecond
+
+// endpoint observes one container endpoint: one listing per tick serves all its
+// servers, and the engine's event stream pulls the next one forward (C1).
+type endpoint struct {
+	name    string
+	runtime Runtime
+	r       *Reconciler
+	slots   chan struct{} // effects at once
+	asked   chan struct{} // a listing is wanted now
+
+	mu       sync.Mutex
+	begun    time.Time // of the newest listing that answered
+	failure  *fleet.ReadFailure
+	byName   map[string]fleet.Container
+	byOwner  map[fleet.ServerKey][]string // names
+	awaiting []chan struct{}              // want a listing that begins from now on
+	stale    map[fleet.ServerKey]bool     // want a turn after the next listing, whatever it shows
+}
+
+func newEndpoint(name string, rt Runtime, r *Reconciler) *endpoint {
+	return &endpoint{
+		name: name, runtime: rt, r: r,
+		slots: make(chan struct{}, effectsAtOnce), asked: make(chan struct{}, 1),
+		stale: map[fleet.ServerKey]bool{},
+	}
+}
+
+// observe lists at every tick, and at once when asked.
+func (e *endpoint) observe(ctx context.Context) error {
+	tick := time.NewTicker(e.r.cfg.Tick)
+	defer tick.Stop()
+	for {
+		e.list(ctx)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		case <-e.asked:
+		}
+	}
+}
+
+// hint says that a container may have changed.
+func (e *endpoint) hint(string) {
+	time.AfterFunc(hintDelay, e.ask)
+}
+
+func (e *endpoint) ask() {
+	select {
+	case e.asked <- struct{}{}:
+	default: // one is asked for already, and it will begin after this
+	}
+}
+
+// freshTurn makes a turn of the server due after a listing that begins from now on.
+func (e *endpoint) freshTurn(key fleet.ServerKey) {
+	e.mu.Lock()
+	e.stale[key] = true
+	e.mu.Unlock()
+	e.ask()
+}
+
+// fresh waits for a listing that begins from now on.
+func (e *endpoint) fresh(ctx context.Context) error {
+	done := make(chan struct{})
+	e.mu.Lock()
+	e.awaiting = append(e.awaiting, done)
+	e.mu.Unlock()
+	e.ask()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// list takes one listing and makes the turns of the servers due that it changed.
+func (e *endpoint) list(ctx context.Context) {
+	e.mu.Lock()
+	awaiting, stale := e.awaiting, e.stale
+	e.awaiting, e.stale = nil, map[fleet.ServerKey]bool{}
+	e.mu.Unlock()
+
+	begun := e.r.cfg.Now().UTC()
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	cs, err := e.runtime.List(ctx)
+	cancel()
+
+	var due []fleet.ServerKey
+	if err != nil {
+		if e.failed(err) {
+			due = e.servers()
+		}
+	} else if changed, again := e.listed(begun, cs); again {
+		due = e.servers()
+	} else {
+		due = e.concerned(changed)
+	}
+	for key := range stale {
+		due = append(due, key)
+	}
+	for _, key := range due {
+		e.r.Kick(key)
+	}
+	for _, done := range awaiting {
+		close(done)
+	}
+}
+
+// failed notes a read that did not answer and says whether that is news (P2).
+func (e *endpoint) failed(err error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := e.r.cfg.ReadFailure(err)
+	f.Since, f.Count = e.r.cfg.Now().UTC(), 1
+	news := e.failure == nil || e.failure.Reason != f.Reason
+	if e.failure != nil {
+		f.Since, f.Count = e.failure.Since, e.failure.Count+1
+	}
+	if news {
+		e.r.log.Warn("endpoint cannot be read", "endpoint", e.name, "reason", f.Reason, "error", f.Message)
+	} else {
+		f.Message = e.failure.Message // a message that varies is no news
+	}
+	e.failure = &f
+	return news
+}
+
+// listed takes a listing over. It returns the containers that changed, or again=true
+// where every server's turn is due: it is the first one, or the first after a failure.
+func (e *endpoint) listed(begun time.Time, cs []fleet.Container) (changed []fleet.Container, again bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failure != nil {
+		e.r.log.Info("endpoint can be read again", "endpoint", e.name, "failed_reads", e.failure.Count)
+	}
+	again = e.byName == nil || e.failure != nil
+	old := e.byName
+	e.begun, e.failure = begun, nil
+	e.byName, e.byOwner = make(map[string]fleet.Container, len(cs)), map[fleet.ServerKey][]string{}
+	for _, c := range cs {
+		e.byName[c.Name] = c
+		if c.Foreign == "" {
+			owner := fleet.ServerKey{Account: c.Account, Region: c.Region}
+			e.byOwner[owner] = append(e.byOwner[owner], c.Name)
+		}
+		if was, ok := old[c.Name]; !ok || !reflect.DeepEqual(was, c) {
+			changed = append(changed, c)
+			if ok && (was.Account != c.Account || was.Region != c.Region) {
+				changed = append(changed, was)
+			}
+		}
+	}
+	for name, was := range old {
+		if _, ok := e.byName[name]; !ok {
+			changed = append(changed, was)
+		}
+	}
+	return changed, again
+}
+
+// concerned names the servers that a container belongs to, or whose name it bears.
+func (e *endpoint) concerned(cs []fleet.Container) []fleet.ServerKey {
+	e.r.mu.Lock()
+	defer e.r.mu.Unlock()
+	var keys []fleet.ServerKey
+	for _, c := range cs {
+		if key, ok := e.r.names[c.Name]; ok {
+			keys = append(keys, key)
+		}
+		if c.Foreign == "" && c.Account != "" {
+			keys = append(keys, fleet.ServerKey{Account: c.Account, Region: c.Region})
+		}
+	}
+	return keys
+}
+
+// servers names the servers of the endpoint.
+func (e *endpoint) servers() []fleet.ServerKey {
+	e.r.mu.Lock()
+	defer e.r.mu.Unlock()
+	var keys []fleet.ServerKey
+	for key, place := range e.r.places {
+		if place == e.name {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// seen returns the newest observation of a server: the containers that bear its labels
+// or one of its names. A container of another server that bears a name is foreign to
+// this one.
+func (e *endpoint) seen(key fleet.ServerKey, names []string) fleet.InstanceObservation {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	o := fleet.InstanceObservation{Begun: e.begun}
+	if e.failure != nil {
+		f := *e.failure
+		o.Unreadable = &f
+	}
+	taken := map[string]bool{}
+	add := func(name string) {
+		c, ok := e.byName[name]
+		if !ok || taken[name] {
+			return
+		}
+		taken[name] = true
+		if c.Foreign == "" && (c.Account != key.Account || c.Region != key.Region) {
+			c.Foreign = "server " + fleet.ServerKey{Account: c.Account, Region: c.Region}.String()
+		}
+		o.Containers = append(o.Containers, c)
+	}
+	for _, name := range names {
+		add(name)
+	}
+	for _, name := range e.byOwner[key] {
+		add(name)
+	}
+	sortByName(o.Containers)
+	return o
+}
+
+func (e *endpoint) memory() (time.Time, int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failure != nil {
+		return e.begun, e.failure.Count
+	}
+	return e.begun, 0
+}
