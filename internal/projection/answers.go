@@ -1,0 +1,231 @@
+package projection
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// answers takes the outcomes of the stored plan's tasks into account, each once.
+func (t *turn) answers() bool {
+	p := t.s.Plan
+	if p == nil {
+		return false
+	}
+	for i := range p.Tasks {
+		task := &p.Tasks[i]
+		if task.Outcome == nil || task.Noted {
+			continue
+		}
+		task.Noted = true
+		t.heard(*task)
+		switch task.Outcome.Class {
+		case fleet.ClassOK:
+		case fleet.ClassRefused:
+			t.refusedBy(*p, *task)
+			return false
+		case fleet.ClassTransient:
+			if task.Outcome.Reason == fleet.ReasonDrifted {
+				// What the task was made for is no longer there: plan anew from what is.
+				t.endPlan(task.Outcome.Message, maxRestart)
+				return false
+			}
+			at := t.in.Now.Add(backoff(task.Tries, maxTaskRetry, task.ID))
+			task.NotBefore = &at
+		}
+	}
+	switch i := p.Current(); {
+	case i < 0:
+		t.completed(*p)
+	case p.Tasks[i].State == fleet.TaskPending && !p.Deadline.After(t.in.Now):
+		t.note(fleet.EventWarning, string(fleet.ReasonPlanTimedOut), fmt.Sprintf("the plan did not end by its deadline, at: %s", p.Tasks[i].Describe()))
+		t.endPlan("", maxRetry)
+	}
+	return false
+}
+
+// heard notes until when the effects of an answered task may land, and what the
+// answer tells an operator.
+func (t *turn) heard(task fleet.Task) {
+	if task.Outcome.Answered {
+		t.effectsUntil(task.Outcome.At)
+	}
+	if task.Outcome.Forced {
+		t.note(fleet.EventWarning, "GraceExceeded", fmt.Sprintf("%s did not end within its grace period of %s and was killed (SIGKILL)", task.Service, task.Grace))
+	}
+	if task.Outcome.Class == fleet.ClassTransient && task.Tries == 1 {
+		t.note(fleet.EventWarning, "TaskRetried", fmt.Sprintf("%s: %s", task.Describe(), task.Outcome.Message))
+	}
+}
+
+// effectsUntil remembers that a read begun before the time says nothing.
+func (t *turn) effectsUntil(at time.Time) {
+	if t.s.EffectsUntil == nil || at.After(*t.s.EffectsUntil) {
+		t.s.EffectsUntil = &at
+	}
+}
+
+// dropPlan forgets the plan. Where its last try was not answered, that effect may
+// still land until the task's deadline (P18); a later answer to the same task would
+// have settled it, for tasks are idempotent.
+func (t *turn) dropPlan() {
+	if i := t.s.Plan.Current(); i >= 0 && unansweredTask(t.s.Plan.Tasks[i]) {
+		t.effectsUntil(*t.s.Plan.Tasks[i].Deadline)
+	}
+	t.s.Plan, t.s.NextAttempt = nil, nil
+}
+
+func unansweredTask(task fleet.Task) bool {
+	return task.Outcome != nil && !task.Outcome.Answered && task.Deadline != nil
+}
+
+// refusedBy ends a plan that the runtime refused. A refusal to take leftovers away
+// says nothing about the server.
+func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
+	reason, message := task.Outcome.Reason, task.Outcome.Message
+	t.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
+	if p.Kind != fleet.PlanDestroy && !removal(task) && p.Generation == t.in.Intent.Generation && p.Revision == t.in.Desired.Revision {
+		t.s.Refusal = &fleet.Refusal{
+			Reason: reason, Message: message, Task: task.ID,
+			Generation: p.Generation, Revision: p.Revision, At: task.Outcome.At,
+		}
+	}
+	t.endPlan("", maxRetry)
+}
+
+// completed ends a plan all of whose tasks succeeded.
+func (t *turn) completed(p fleet.Plan) {
+	if p.Kind == fleet.PlanDestroy {
+		t.s.VolumesRemoved = true
+	}
+	if p.Cause == fleet.CauseCleanup {
+		t.note(fleet.EventNormal, "LeftoversRemoved", "containers of no active plan were removed")
+	}
+	t.endPlan("", maxRestart)
+}
+
+// endPlan drops the plan; the next one for the same cause waits, the longer the more
+// there were, and at most as long as most (P9).
+func (t *turn) endPlan(why string, most time.Duration) {
+	if why != "" {
+		t.note(fleet.EventWarning, "Replanned", why)
+	}
+	key := t.in.Intent.Key().String()
+	at := t.in.Now.Add(backoff(t.s.Attempts, most, key))
+	t.dropPlan()
+	t.s.NextAttempt = &at
+	if !t.in.rule(RuleP9Retry) {
+		never := t.in.Now.Add(1000 * time.Hour)
+		t.s.NextAttempt = &never
+	}
+}
+
+// supersede drops a plan that was made for another generation or document, at a task
+// boundary: a running task is awaited (S6).
+func (t *turn) supersede() bool {
+	p := t.s.Plan
+	if p == nil || t.busy() {
+		return false
+	}
+	destroying := t.in.Intent.Deleting != nil
+	current := p.Generation == t.in.Intent.Generation && p.Revision == t.in.Desired.Revision && (p.Kind == fleet.PlanDestroy) == destroying
+	if !current {
+		t.dropPlan()
+	}
+	return false
+}
+
+// dropHeld drops a plan when a hold is first seen (S10, S11). What is left over from
+// our own work is taken away even where the region only observes, until something
+// drifts.
+func (t *turn) dropHeld() bool {
+	p := t.s.Plan
+	if p == nil || t.busy() {
+		return false
+	}
+	paused := t.in.Region.Paused || t.in.Intent.Paused || blocked(t.in.Holds)
+	if paused || t.held() && (!onlyRemovals(p) || t.seen.fresh && t.seen.drifted()) {
+		t.dropPlan()
+	}
+	return false
+}
+
+// busy reports whether a task runs.
+func (t *turn) busy() bool {
+	i := t.s.Plan.Current()
+	return i >= 0 && t.s.Plan.Tasks[i].State == fleet.TaskRunning
+}
+
+// removal reports whether the task only takes away what nothing needs.
+func removal(task fleet.Task) bool { return task.Kind == fleet.TaskRemove }
+
+// onlyRemovals reports whether all that is left of the plan is taking leftovers away.
+func onlyRemovals(p *fleet.Plan) bool {
+	if p == nil || p.Cause == fleet.CauseCleanup {
+		return true
+	}
+	return !slices.ContainsFunc(p.Tasks, func(t fleet.Task) bool { return t.State != fleet.TaskDone && !removal(t) })
+}
+
+// crashes counts exits within 10 s of their start (C11). While a plan owns the
+// services their exits are its own doing.
+func (t *turn) crashes() bool {
+	if !t.seen.fresh || t.s.Plan != nil {
+		return false
+	}
+	counts := map[string]fleet.CrashCount{}
+	for _, s := range t.seen.services {
+		c, known := t.s.Crashes[s.doc.Service]
+		if s.main == nil {
+			if known {
+				c.RunningSince = nil
+				counts[s.doc.Service] = c
+			}
+			continue
+		}
+		switch {
+		case s.main.State == fleet.ContainerRunning && known:
+			if c.RunningSince == nil {
+				now := t.in.Now
+				c.RunningSince = &now
+			}
+			if !c.RunningSince.Add(stableRun).After(t.in.Now) {
+				continue // it stays up: forgotten
+			}
+			counts[s.doc.Service] = c
+		case s.main.State == fleet.ContainerExited && s.main.Finished != nil && !s.main.Finished.Equal(c.LastFinished):
+			quick := s.main.Started != nil && s.main.Finished.Sub(*s.main.Started) < quickExit
+			n := 0
+			if quick {
+				n = c.Quick + 1
+			}
+			counts[s.doc.Service] = fleet.CrashCount{Quick: n, LastFinished: *s.main.Finished, SeenAt: t.in.Now}
+			t.note(fleet.EventWarning, "ServiceExited", fmt.Sprintf("%s ended with exit code %d", s.doc.Service, s.main.ExitCode))
+		case known:
+			counts[s.doc.Service] = c
+		}
+	}
+	t.s.Crashes = counts
+	if len(counts) == 0 {
+		t.s.Crashes = nil
+	}
+	return false
+}
+
+// crashing reports whether a service is in a crash loop.
+func (t *turn) crashing() bool { return t.crashed() != "" }
+
+// crashed names the services in a crash loop.
+func (t *turn) crashed() string {
+	var names []string
+	for _, service := range slices.Sorted(maps.Keys(t.s.Crashes)) {
+		if t.s.Crashes[service].Quick >= crashLoopFrom {
+			names = append(names, service)
+		}
+	}
+	return strings.Join(names, ", ")
+}

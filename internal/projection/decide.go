@@ -1,0 +1,111 @@
+package projection
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Input is everything a decision about one server depends on.
+type Input struct {
+	Now     time.Time
+	Intent  fleet.Intent
+	Region  fleet.Region  // with defaults
+	Desired fleet.Desired // rendered from the intent
+	// NotRenderable is set where Desired could not be rendered (L31): a reason and a
+	// message. It is a read that says nothing.
+	NotRenderable *fleet.ReadFailure
+	Latest        fleet.Deployment
+	Prev          *fleet.Status // nil before the first turn
+	Seen          fleet.Observation
+	// Holds are those the caller knows of: the daemon is paused, another one leads.
+	Holds []fleet.Hold
+	// Admit says that a place of the region's max_unsettled is given to this server (G4).
+	Admit bool
+
+	without Rule // for tests: the rule to drop
+}
+
+// Output is what a turn stores, and what it needs next.
+type Output struct {
+	Status fleet.Status
+	// Latest is the latest deployment where it changed, else nil.
+	Latest *fleet.Deployment
+	Events []fleet.Event
+	// Remove says that the server is destroyed and its records go (P18).
+	Remove bool
+
+	// Due is when time alone may change the outcome; zero: never.
+	Due time.Time
+	// MayAct says that a task of the stored plan may be claimed.
+	MayAct bool
+	// NeedFreshRead says that the newest read began before an effect of ours ended.
+	NeedFreshRead bool
+	// WantsAdmission says that a plan waits for a place of the region (G4).
+	WantsAdmission bool
+	// Urgent: a newer image for a server that was admitted or failed goes first (G4).
+	Urgent bool
+	// Unsettled says that the server counts against max_unsettled.
+	Unsettled bool
+	// Pending says that something waits for an endpoint: probe fast (R5).
+	Pending bool
+
+	seen  instance
+	notes []fleet.Event // events of plan bookkeeping, kept apart from the diff
+	input Input
+}
+
+// Decide projects the status, plans, and says what a turn stores: at most one plan,
+// stored when nothing holds it and shown as intended otherwise (S4, S10, S11).
+func Decide(in Input) Output {
+	out := Project(in)
+	plan := Plan(in, out)
+	if plan == nil {
+		return out
+	}
+	s := &out.Status
+	if needsPlace(*plan) && !s.Admitted && !blocked(s.Holds) {
+		if in.Admit || !in.rule(RuleG4Admission) {
+			s.Admitted = true
+		} else {
+			out.WantsAdmission, out.Urgent = true, urgent(in, out)
+			s.Holds = append(s.Holds, waitsForPlace(out.Urgent))
+		}
+	}
+	if blocked(s.Holds) && in.rule(RuleS11Holds) {
+		plan.CreatedAt, plan.Deadline = time.Time{}, time.Time{}
+		s.Intended = plan
+	} else {
+		s.Plan = plan
+		s.Attempts, s.Plans = plan.Attempt, s.Plans+1
+		s.NextAttempt = nil
+		if needsPlace(*plan) {
+			startClock(&s.Clock, plan.Cause, in.Now)
+		}
+		out.MayAct = true
+	}
+	if in.clockStands(s.Holds) {
+		stopClock(&s.Clock, in.Now)
+	}
+	out.Due = nextDue(in, out)
+	out.Unsettled = Unsettled(out.Status)
+	report(in, &out)
+	return out
+}
+
+// Changed reports whether the output differs from what is stored, so that a converged
+// server costs no write (P16).
+func (o Output) Changed() bool {
+	return o.Remove || o.Latest != nil || len(o.Events) > 0 || o.input.Prev == nil || !sameRecord(*o.input.Prev, o.Status)
+}
+
+// sameRecord compares what would be stored, so that a nil and an empty list are one.
+func sameRecord(a, b fleet.Status) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func (in Input) rule(r Rule) bool { return in.without != r }

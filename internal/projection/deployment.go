@@ -1,0 +1,39 @@
+package projection
+
+import "github.com/kurafleet/terraform-provider-kura/internal/fleet"
+
+// begun moves a pending deployment to running at the first effect or at adoption.
+func (t *turn) begun() bool {
+	if t.latest.Status != fleet.DeploymentPending {
+		return false
+	}
+	effect := t.s.Plan != nil && len(t.s.Plan.Tasks) > 0 && t.s.Plan.Tasks[0].Tries > 0 || t.s.Refusal != nil
+	adopted := t.seen.fresh && t.seen.presence == present && t.seen.image.equal() && t.seen.document
+	if effect || adopted {
+		t.run()
+	}
+	return false
+}
+
+func (t *turn) run() {
+	now := t.in.Now
+	t.latest.Status, t.latest.StartedAt = fleet.DeploymentRunning, &now
+}
+
+// finish ends an open deployment; a pending one passes through running.
+func (t *turn) finish(s fleet.DeploymentStatus, reason fleet.Reason, message string) {
+	if t.latest.Status == fleet.DeploymentPending && s != fleet.DeploymentCancelled {
+		t.run()
+	}
+	now := t.in.Now
+	t.latest.Status, t.latest.FinishedAt = s, &now
+	t.latest.Reason, t.latest.Message = reason, message
+	t.latest.ManifestRevision = t.in.Desired.Revision
+}
+
+// fail ends an open deployment as failed; it is history afterwards (P9).
+func (t *turn) fail(reason fleet.Reason, message string) {
+	if t.latest.Status.Open() {
+		t.finish(fleet.DeploymentFailed, reason, message)
+	}
+}

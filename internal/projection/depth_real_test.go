@@ -1,0 +1,7 @@
+//go:build real && !race
+
+package projection
+
+// effort is how far the explorations go when there is time: with the tag "real" and
+// without the race detector.
+var effort = efforts{depth: 3, bothDepth: 2, turns: 6, worlds: len(worlds())}

@@ -1,0 +1,43 @@
+// Package projection decides: two pure functions turn what is wanted and what was
+// seen of one server into its status and into the next plan. There is no clock, no
+// context and no error here; time is a field of the input, and a world that cannot
+// be understood is a status.
+//
+//	Input    intent, region, rendered document, latest deployment, stored status,
+//	  │      observation, holds, now
+//	  ▼
+//	Project  look at the observation, then the rules in the order of P1   rules.go, endpoint.go
+//	  │      outcomes of tasks and what a plan lives through               answers.go, deployment.go
+//	  │      holds, due times                                              project.go, clock.go
+//	  ▼
+//	Plan     nothing, or the steps that bring the server nearer            plan.go, instance.go
+//	  ▼
+//	Decide   admission; the plan is stored, or shown as intended           decide.go, admission.go
+//	  ▼
+//	report   conditions, verdict, events: derived, deciding nothing        report.go, verdict.go, events.go
+//	  ▼
+//	Output   what the turn stores, and what it needs next
+//
+// Words: a read is *fresh* where it answered and began after every effect of ours was
+// over; the *key* is the generation and the document's revision, for which attempts,
+// refusals and the stall clock are counted; a server is *settled* where P5 held for its
+// key; *leftovers* are containers of ours that no plan needs any more.
+//
+// Invariants, each with the test that guards it; invariants_test.go holds those of every
+// turn, which the explorations and every scripted test check:
+//
+//   - from every reachable state, and from every combination of stored state, runtime and
+//     world, a healthy world without holds leads to active on the latest image, or to
+//     nothing (TestExploration_everyStateHeals, TestExploration_everyCombinationHeals)
+//   - active is entered only through ready and owned endpoints, probed after the instance
+//     converged; failed has a reason, active a url and an image; a verdict is total and
+//     agrees with the conditions; what was stored, fed back, changes nothing; no plan while
+//     unreadable, held or not fresh, no effect that was not stored; a turn that waits for
+//     time says when (the same two)
+//   - each rule matters: to drop any one is noticed (TestExploration_noticesEveryDroppedRule)
+//   - a kurad that has just started rewrites nothing (TestG1_aRestartRewritesNothing)
+//   - what a turn makes of what is there can be reviewed (TestProjection_goldenTable)
+//
+// How far the explorations go differs by build tags: see effort in depth_test.go,
+// depth_real_test.go and depth_race_test.go. Each logs what it visited.
+package projection

@@ -1,0 +1,137 @@
+package projection
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// gate is what stands between a converged instance and active.
+type gate struct {
+	url      string // that must answer
+	moveHeld bool   // the declared url belongs to somebody else (D3)
+	open     bool
+	reason   fleet.Reason // why it is not open
+}
+
+// look at the endpoints that P5 needs.
+func (t *turn) readGate() gate {
+	in, g := t.in, gate{url: t.in.Desired.URL}
+	probe := in.Seen.Endpoint
+	if in.rule(RuleD3Ownership) {
+		switch in.Seen.Ownership.Ownership {
+		case fleet.OwnershipForeign:
+			if t.s.PublishedURL == "" || t.s.PublishedURL == g.url {
+				return gate{url: g.url, reason: fleet.ReasonForeignOwner}
+			}
+			g.url, g.moveHeld, probe = t.s.PublishedURL, true, in.Seen.Published
+		case fleet.OwnershipUnknown:
+			return gate{url: g.url, reason: fleet.ReasonOwnershipUnknown}
+		case fleet.OwnershipOurs, fleet.OwnershipNotChecked:
+		}
+	}
+	if !in.rule(RuleURLOnce) {
+		g.open = true
+		return g
+	}
+	if !t.answered(probe, g.url) {
+		g.reason = fleet.ReasonEndpointNotReady
+		return g
+	}
+	if in.globalRequired() && !t.answered(in.Seen.Global, in.Desired.GlobalURL) {
+		g.reason = fleet.ReasonGlobalNotReady
+		return g
+	}
+	g.open = true
+	return g
+}
+
+// globalRequired reports whether the global endpoint is a part of the gate (R2).
+func (in Input) globalRequired() bool {
+	return in.Desired.GlobalURL != "" && in.Region.Readiness.Global != fleet.GlobalAdvisory
+}
+
+// answered reports whether a probe of the url, begun after the instance converged,
+// was answered.
+func (t *turn) answered(p fleet.ProbeObservation, url string) bool {
+	if p.URL != url || p.Begun.IsZero() {
+		return false
+	}
+	if t.in.rule(RuleP5FreshProbe) && (t.s.ConvergedAt == nil || p.Begun.Before(*t.s.ConvergedAt)) {
+		return false
+	}
+	return p.Ready || !t.in.rule(RuleP8Endpoint)
+}
+
+// active is P5.
+func (t *turn) active() bool {
+	t.gate = t.readGate()
+	if !t.seen.fresh || t.seen.presence != present || !t.seen.image.equal() || !t.seen.document || !t.seen.running {
+		return false
+	}
+	if t.crashing() || !onlyRemovals(t.s.Plan) {
+		return false
+	}
+	if t.settled() {
+		t.done()
+		return true // P8: a probe does not end it
+	}
+	if !t.gate.open {
+		return false
+	}
+	t.become(fleet.StatusActive, "", "")
+	t.s.ServingImageTag = t.in.Desired.ImageTag
+	if t.s.PublishedURL != t.gate.url {
+		t.publish(t.gate.url)
+	}
+	if t.latest.Status.Open() {
+		t.finish(fleet.DeploymentSucceeded, "", "")
+	}
+	if !t.gate.moveHeld {
+		t.s.Settled = t.key()
+	}
+	t.done()
+	return true
+}
+
+// done forgets what was counted while the server was not settled.
+func (t *turn) done() {
+	if t.in.rule(RuleSettledRefusal) {
+		t.s.Refusal = nil
+	}
+	t.s.Clock = fleet.StallClock{}
+	if t.s.Plan == nil {
+		t.s.Attempts, t.s.NextAttempt, t.s.Admitted = 0, nil, false
+	}
+}
+
+// publish switches the published url in one write and keeps the old host routed for
+// the alias period (H8, P15).
+func (t *turn) publish(url string) {
+	if old, host := hostOf(t.s.PublishedURL), hostOf(url); old != "" && old != host {
+		until := t.in.Now.Add(aliasPeriod)
+		t.s.Aliases = slices.DeleteFunc(t.s.Aliases, func(a fleet.Alias) bool { return a.Host == old || a.Host == host })
+		t.s.Aliases = append(t.s.Aliases, fleet.Alias{Host: old, Until: &until})
+	}
+	t.s.PublishedURL = url
+}
+
+func hostOf(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	host, _, _ = strings.Cut(host, ":")
+	return host
+}
+
+// expireAliases drops the aliases whose period is over.
+func expireAliases(as []fleet.Alias, now time.Time) []fleet.Alias {
+	var kept []fleet.Alias
+	for _, a := range as {
+		if a.Until == nil || a.Until.After(now) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,65 @@
+package projection
+
+import (
+	"fmt"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// differences are the events that follow from what changed.
+func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Event {
+	var es []fleet.Event
+	add := func(kind fleet.EventType, reason, format string, args ...any) {
+		es = append(es, event(in, kind, reason, fmt.Sprintf(format, args...)))
+	}
+	prev := fleet.Status{Status: fleet.StatusProvisioning}
+	if in.Prev != nil {
+		prev = *in.Prev
+	}
+	if s.Status != prev.Status || s.Status == fleet.StatusFailed && s.Reason != prev.Reason {
+		switch s.Status {
+		case fleet.StatusActive:
+			add(fleet.EventNormal, "Active", "serves %s at %s", s.ServingImageTag, s.PublishedURL)
+		case fleet.StatusFailed:
+			if s.Reason != fleet.ReasonStalled { // told below, once
+				add(fleet.EventWarning, "Failed", "%s: %s", s.Reason, s.Message)
+			}
+		case fleet.StatusProvisioning:
+			add(fleet.EventNormal, "Provisioning", "was %s", prev.Status)
+		case fleet.StatusDestroying:
+			add(fleet.EventNormal, "Destroying", "unpublished; its containers and volumes go next")
+		case fleet.StatusDestroyed:
+			add(fleet.EventNormal, "Destroyed", "nothing of it is left on the runtime")
+		}
+	} else if s.ServingImageTag != prev.ServingImageTag && s.Status == fleet.StatusActive {
+		add(fleet.EventNormal, "Active", "serves %s at %s", s.ServingImageTag, s.PublishedURL)
+	}
+	if prev.PublishedURL != "" && s.PublishedURL != "" && prev.PublishedURL != s.PublishedURL {
+		add(fleet.EventNormal, "URLSwitched", "from %s to %s", prev.PublishedURL, s.PublishedURL)
+	}
+	if s.Clock.Expired && !prev.Clock.Expired {
+		add(fleet.EventWarning, "Stalled", "not settled after %s; work goes on", in.Region.StallAfter)
+	}
+	if s.Plan != nil && (prev.Plan == nil || prev.Plan.ID != s.Plan.ID) {
+		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d", s.Plan.Kind, s.Plan.Cause, len(s.Plan.Tasks), s.Plan.Attempt)
+	}
+	if latest != nil && latest.Status != in.Latest.Status && !latest.Status.Open() {
+		kind := fleet.EventNormal
+		if latest.Status == fleet.DeploymentFailed {
+			kind = fleet.EventWarning
+		}
+		add(kind, "Deployment", "deployment %d of %s %s", latest.Seq, latest.ImageTag, latest.Status)
+	}
+	for _, ct := range []fleet.ConditionType{fleet.ConditionInstanceObserved, fleet.ConditionEndpointReady, fleet.ConditionDNSOwned} {
+		was, is := condition(prev, ct), condition(s, ct)
+		if was.Type == "" || was.Status == is.Status || in.Intent.Deleting != nil {
+			continue
+		}
+		if is.Status == fleet.True {
+			add(fleet.EventNormal, string(ct), "%s", is.Reason)
+		} else if was.Status == fleet.True {
+			add(fleet.EventWarning, string(ct)+"Lost", "%s %s", is.Reason, is.Message)
+		}
+	}
+	return es
+}

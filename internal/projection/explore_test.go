@@ -1,0 +1,320 @@
+package projection
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// step is one turn of the reconciler and what follows it. idle means that nothing was
+// left to do now; the clock then stands at the next due time, if there is one.
+func (s *sim) step(x *explorer) (what string, idle bool) {
+	if !s.lag && !s.silent {
+		s.look()
+	}
+	in := s.input()
+	in.without = x.without
+	out := Decide(in)
+	changed := changed(out)
+	x.check(s, in, out, changed)
+	if changed {
+		s.store(out)
+		return "turn", false
+	}
+	if s.silent { // the first read of a kurad that has just started
+		s.silent = false
+		return "first read", false
+	}
+	if s.status.Plan != nil && out.MayAct {
+		i := s.status.Plan.Current()
+		if i >= 0 && (s.status.Plan.Runnable(s.now) >= 0 || s.status.Plan.Tasks[i].State == fleet.TaskRunning) {
+			what := s.status.Plan.Tasks[i].Describe()
+			if complaint := s.act(); complaint != "" {
+				x.complain(s, "%s", complaint)
+			}
+			return what, false
+		}
+	}
+	if out.NeedFreshRead && s.lag && (s.status.EffectsUntil == nil || !s.status.EffectsUntil.After(s.now)) && !s.unreadable {
+		s.look()
+		return "fresh read", false
+	}
+	if !out.Due.IsZero() {
+		s.wait(out.Due)
+		return "time", true
+	}
+	return "nothing", true
+}
+
+// changed is Output.Changed, which mostly has nothing to say, in less time.
+func changed(o Output) bool {
+	if o.input.Prev != nil && !o.Remove && o.Latest == nil && len(o.Events) == 0 && reflect.DeepEqual(*o.input.Prev, o.Status) {
+		return false
+	}
+	return o.Changed()
+}
+
+// digest is a state's key, short.
+type digest [16]byte
+
+func (s *sim) digest() digest {
+	sum := sha256.Sum256(s.key())
+	return digest(sum[:16])
+}
+
+// explorer visits states and collects complaints.
+type explorer struct {
+	without Rule
+	depth   int // disturbances
+	moves   []move
+
+	states      map[digest]bool
+	healed      map[digest]bool // a healthy world was seen to lead from there to the end
+	transitions int
+	turns       int
+	complaints  []string
+	at          *node
+}
+
+func newExplorer(depth int) *explorer {
+	return &explorer{depth: depth, moves: moves(), states: map[digest]bool{}, healed: map[digest]bool{}}
+}
+
+// node is a state and how it was reached.
+type node struct {
+	s    *sim
+	from *node
+	what string
+}
+
+func (n *node) trail() string {
+	var path []string
+	for ; n != nil && n.what != ""; n = n.from {
+		path = append(path, n.what)
+	}
+	slices.Reverse(path)
+	return strings.Join(path, " → ")
+}
+
+func (x *explorer) complain(s *sim, format string, args ...any) {
+	if len(x.complaints) >= 3 {
+		return
+	}
+	var brief fleet.Status
+	if s.status != nil {
+		brief = s.status.Clone()
+		brief.Conditions = nil
+	}
+	st, _ := json.Marshal(brief)
+	x.complaints = append(x.complaints, fmt.Sprintf("%s\n  trail: %s\n  stored status: %s", fmt.Sprintf(format, args...), x.at.trail(), st))
+}
+
+// explore visits every state that turns and at most x.depth disturbances, at any points,
+// lead to. Layers of equal disturbance are visited one after the other, so that each
+// state is met with the most disturbances left; what nothing disturbs any more is
+// visited at once and forgotten.
+func (x *explorer) explore(starts ...*node) {
+	layers := make([][]*node, x.depth+1)
+	last := map[digest]bool{}
+	visit := func(n *node, depth int) {
+		seen := x.states
+		if depth == x.depth {
+			seen = last
+		}
+		for k := n.s.digest(); !seen[k]; k = n.s.digest() {
+			if depth == x.depth && x.states[k] {
+				return // met before, with disturbances left
+			}
+			seen[k] = true
+			if depth < x.depth {
+				layers[depth] = append(layers[depth], n)
+				return
+			}
+			n = x.turn(n)
+			if n == nil {
+				return
+			}
+		}
+	}
+	for _, n := range starts {
+		visit(n, 0)
+	}
+	for depth := range x.depth {
+		for i := 0; i < len(layers[depth]) && len(x.complaints) == 0; i++ {
+			n := layers[depth][i]
+			layers[depth][i] = nil
+			if next := x.turn(n); next != nil {
+				visit(next, depth)
+			}
+			if n.s.removed {
+				continue
+			}
+			for _, m := range x.moves {
+				if c := n.s.clone(); m.do(c) {
+					x.transitions++
+					visit(&node{c, n, "[" + m.name + "]"}, depth+1)
+				}
+			}
+		}
+	}
+	for k := range last {
+		x.states[k] = true
+	}
+}
+
+// turn takes one step from the state, after it was seen to heal. nil: it has ended, or
+// there is a complaint.
+func (x *explorer) turn(n *node) *node {
+	if len(x.complaints) > 0 {
+		return nil
+	}
+	x.heals(n)
+	if n.s.removed || len(x.complaints) > 0 {
+		return nil
+	}
+	x.transitions++
+	x.at = n
+	c := n.s.clone()
+	what, _ := c.step(x)
+	return &node{c, n, what}
+}
+
+// heals drives the state in a healthy world without holds to its fixed point: active on
+// the latest image, or gone.
+func (x *explorer) heals(from *node) {
+	s := from.s.clone()
+	s.heal()
+	var path []digest
+	x.at = &node{s, from, "healthy:"}
+	for i := 0; ; i++ {
+		k := s.digest()
+		if x.healed[k] {
+			break
+		}
+		path = append(path, k)
+		if s.removed {
+			break
+		}
+		what, idle := s.step(x)
+		x.at = &node{s, x.at, what}
+		if len(x.complaints) > 0 {
+			return
+		}
+		if idle && s.ended() {
+			break
+		}
+		if i > 400 || idle && what == "nothing" {
+			x.complain(s, "a healthy world does not lead to the end: verdict %q", verdictOf(s))
+			return
+		}
+	}
+	for _, k := range path {
+		x.healed[k] = true
+	}
+}
+
+func verdictOf(s *sim) fleet.Verdict {
+	if s.status == nil {
+		return ""
+	}
+	return s.status.Verdict
+}
+
+// ended reports whether the server is as it was declared, with nothing left over.
+func (s *sim) ended() bool {
+	if s.intent.Deleting != nil {
+		return s.removed
+	}
+	d := s.desired()
+	if s.status == nil || s.status.Verdict != fleet.VerdictConverged || s.status.Status != fleet.StatusActive ||
+		s.status.ServingImageTag != s.intent.ImageTag || s.status.PublishedURL != d.URL || s.latest.Status.Open() ||
+		s.status.Plan != nil || s.status.Admitted || len(s.boxes) != len(d.Containers.Services) || s.late != nil {
+		return false
+	}
+	for _, doc := range d.Containers.Services {
+		if b := s.boxes[doc.Name]; b.state != fleet.ContainerRunning || b.dig != doc.Digest {
+			return false
+		}
+	}
+	return true
+}
+
+// settledOn is a server that was brought to v1 and has settled.
+func settledOn(v variant) *sim {
+	s := newSim(v)
+	s.settle()
+	return s
+}
+
+// settle takes turns until the server is as it was declared.
+func (s *sim) settle() {
+	x := newExplorer(0)
+	for i := 0; i < 200 && !s.ended(); i++ {
+		s.step(x)
+	}
+}
+
+// starts are the states that an exploration begins with.
+func starts(v variant) []*node {
+	refused := settledOn(v) // serves v1, and v2 was refused
+	refused.declare("v2", "")
+	refused.tasks = fleet.ClassRefused
+	x := newExplorer(0)
+	for range 4 {
+		refused.step(x)
+	}
+	renamed := settledOn(v) // the new host does not answer yet
+	renamed.doc, renamed.endpoint = 2, fleet.ReasonConnectFailed
+	for range 12 {
+		renamed.step(x)
+	}
+	return []*node{
+		{s: newSim(v), what: "nothing"}, {s: settledOn(v), what: "settled on v1"},
+		{s: refused, what: "serves v1, v2 was refused"}, {s: renamed, what: "a new host does not answer yet"},
+	}
+}
+
+// efforts say how far the explorations go; they differ by build tags.
+type efforts struct {
+	depth          int // disturbances, of any kind
+	bothDepth      int // those of a server with two services and a global host
+	essentialDepth int // those of a server with one service, of the essential kinds only; 0: depth covers them
+	turns          int // of every combination in each world, before it heals
+	worlds         int // in which every combination is tried
+}
+
+func TestExploration_everyStateHeals(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		of    variant
+		moves []move
+		depth int
+	}{
+		{"one service", variant{}, moves(), effort.depth},
+		{"two services and a global host", variant{helper: true, global: true}, moves(), effort.bothDepth},
+		{"one service, essential disturbances", variant{}, essential(moves()), effort.essentialDepth},
+	} {
+		if c.depth == 0 {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x := newExplorer(c.depth)
+			x.moves = c.moves
+			start := time.Now()
+			x.explore(starts(c.of)...)
+			t.Logf("at most %d of %d kinds of disturbances at any points: %d states visited by %d transitions with %d turns in %s",
+				c.depth, len(c.moves), len(x.states), x.transitions, x.turns, time.Since(start).Round(time.Millisecond))
+			for _, complaint := range x.complaints {
+				t.Error(complaint)
+			}
+		})
+	}
+}

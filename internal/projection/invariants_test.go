@@ -1,0 +1,196 @@
+package projection
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// conditionOrder is the table's.
+var conditionOrder = func() (order []fleet.ConditionType) {
+	for _, rule := range fleet.ConditionRules() {
+		order = append(order, rule.Type)
+	}
+	return order
+}()
+
+var knownReasons = func() map[fleet.ConditionType]map[fleet.Reason]bool {
+	all := map[fleet.ConditionType]map[fleet.Reason]bool{}
+	for _, rule := range fleet.ConditionRules() {
+		all[rule.Type] = map[fleet.Reason]bool{}
+		for _, reason := range rule.Reasons {
+			all[rule.Type][reason] = true
+		}
+	}
+	return all
+}()
+
+// check holds what must be true of every turn, whatever the world does.
+func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
+	x.turns++
+	st := out.Status
+	prev := fleet.Status{Status: fleet.StatusProvisioning}
+	if in.Prev != nil {
+		prev = *in.Prev
+	}
+	is := func(ct fleet.ConditionType) fleet.Condition { return condition(st, ct) }
+	fail := func(bad bool, format string, args ...any) {
+		if bad {
+			x.complain(s, format, args...)
+		}
+	}
+	deleting := in.Intent.Deleting != nil
+	fresh := !s.seenFails && !s.seenBegun.IsZero() && (st.EffectsUntil == nil || !s.seenBegun.Before(*st.EffectsUntil)) && s.late == nil
+	if i := st.Plan.Current(); i >= 0 && unansweredTask(st.Plan.Tasks[i]) && s.seenBegun.Before(*st.Plan.Tasks[i].Deadline) {
+		fresh = false
+	}
+
+	// same input, same output (a sample); and what was stored, fed back, changes nothing
+	if x.turns%16 == 0 {
+		fail(!reflect.DeepEqual(Decide(in).Status, st), "the same input gives another output")
+	}
+	again := in
+	again.Prev = &st
+	if out.Latest != nil {
+		again.Latest = *out.Latest
+	}
+	second := Decide(again)
+	if !out.Remove && changed(second) {
+		x.complain(s, "the output, fed back, changes: %s", diffText(st, second.Status))
+	}
+
+	if s.silent {
+		if outChanged && in.Prev != nil && deleting == (prev.Status == fleet.StatusDestroying) {
+			x.complain(s, "a restart rewrites: %s", diffText(prev, st))
+		}
+		return
+	}
+
+	// no contradictory pair (P20)
+	fail(st.Status == fleet.StatusFailed && st.Reason == "", "failed without a reason")
+	fail(st.Status == fleet.StatusActive && (st.PublishedURL == "" || st.ServingImageTag == ""), "active without url or image")
+	fail(st.Verdict == "", "no verdict")
+	fail(st.Verdict == fleet.VerdictConverged && (st.Status != fleet.StatusActive || is(fleet.ConditionImageConverged).Status != fleet.True ||
+		is(fleet.ConditionManifestConverged).Status != fleet.True || is(fleet.ConditionURLConverged).Status != fleet.True || st.Refusal != nil),
+		"converged contradicts its conditions")
+	fail(is(fleet.ConditionReady).Status == fleet.True && (st.Verdict != fleet.VerdictConverged || is(fleet.ConditionEndpointReady).Status != fleet.True), "Ready contradicts the verdict")
+	fail((st.Status == fleet.StatusDestroying || st.Status == fleet.StatusDestroyed) != deleting, "status %s, deleting %v", st.Status, deleting)
+	fail(deleting && st.PublishedURL != "", "a server that is destroyed is published")
+	for i, c := range st.Conditions {
+		fail(c.Type != conditionOrder[i], "condition %s is not in the table's order", c.Type)
+		fail(!knownReasons[c.Type][c.Reason], "reason %q of %s is not in the table", c.Reason, c.Type)
+	}
+	fail(len(st.Conditions) != len(conditionOrder), "%d conditions, the table has %d", len(st.Conditions), len(conditionOrder))
+
+	// active is entered only through ready and owned endpoints, probed after convergence
+	entered := st.Status == fleet.StatusActive && (prev.Status != fleet.StatusActive || prev.ServingImageTag != st.ServingImageTag || prev.PublishedURL != st.PublishedURL)
+	gateURL := in.Desired.URL
+	if s.ownership == fleet.OwnershipForeign {
+		gateURL = prev.PublishedURL
+		fail(entered && (prev.PublishedURL == "" || st.PublishedURL != prev.PublishedURL || prev.PublishedURL == in.Desired.URL), "active entered on a foreign host")
+	}
+	fail(entered && in.Desired.GlobalURL != "" && !in.Seen.Global.Ready && in.Seen.Ownership.Ownership != fleet.OwnershipForeign, "active entered while the global endpoint does not answer")
+	fail(entered && !s.probe(gateURL).Ready, "active entered while the endpoint does not answer")
+	fail(entered && (st.ConvergedAt == nil || s.now.Before(*st.ConvergedAt)), "active entered before the instance converged")
+	fail(entered && s.ownership == fleet.OwnershipUnknown, "active entered on a host whose owner is unknown")
+	fail(entered && crashLoop(st), "active entered in a crash loop")
+	old := in
+	old.Seen.Endpoint.Begun, old.Seen.Published.Begun = s.now.Add(-time.Hour), s.now.Add(-time.Hour)
+	if entered && (st.ConvergedAt != nil && s.now.Add(-time.Hour).Before(*st.ConvergedAt)) {
+		o := Decide(old).Status
+		fail(o.Status == fleet.StatusActive && (o.PublishedURL != prev.PublishedURL || o.ServingImageTag != prev.ServingImageTag || prev.Status != fleet.StatusActive), "active entered by a probe from before the instance converged")
+	}
+
+	// P2: a read that did not answer changes nothing but what it says of itself
+	if s.seenFails && !deleting {
+		fail(st.Status != prev.Status || st.ObservedImageTag != prev.ObservedImageTag || st.ServingImageTag != prev.ServingImageTag || out.Latest != nil, "a read that did not answer changed the status")
+		fail(is(fleet.ConditionInstanceObserved).Status != fleet.Unknown || st.Verdict != fleet.VerdictUnobserved, "a read that did not answer is not shown")
+	}
+
+	// no effect while unreadable or held, and none that the last turn did not store
+	stored := st.Plan != nil && (prev.Plan == nil || prev.Plan.ID != st.Plan.ID)
+	held := s.paused || s.follower || s.full && !prev.Admitted && !deleting
+	fail(stored && s.seenFails, "a plan is made while unreadable")
+	fail(stored && !fresh, "a plan is made from a read that is older than an effect")
+	fail(stored && held && (needsPlace(*st.Plan) || s.paused || s.follower), "a plan is stored while held")
+	fail(st.Plan != nil && s.paused && !busyPlan(st.Plan) && !s.seenFails && !s.seenBegun.IsZero(), "a stored plan survives a pause")
+	fail(out.MayAct && s.paused && !busyPlan(st.Plan), "an effect may start while paused")
+	fail(out.MayAct && s.seenFails && !busyPlan(st.Plan), "an effect may start while unreadable")
+	settled := prev.Settled == (fleet.Settled{Generation: in.Intent.Generation, Revision: in.Desired.Revision}) && !in.Latest.Status.Open()
+	fail(stored && s.observe && settled && !deleting && st.Plan.Cause != fleet.CauseCleanup, "an observing region starts work by itself")
+	fail(stored && prev.Plan != nil && busyPlan(prev.Plan), "a plan replaces one whose task runs")
+	fail(st.Plan != nil && !busyPlan(st.Plan) && !s.seenFails && !s.seenBegun.IsZero() && (st.Plan.Generation != in.Intent.Generation || st.Plan.Revision != in.Desired.Revision), "a plan for another generation survives")
+
+	// the rules of the status, each said another way
+	if fresh && !deleting && !s.seenBegun.IsZero() {
+		fail(st.Generation != in.Intent.Generation || st.Revision != in.Desired.Revision, "a new generation is not taken up")
+		carriers, foreigner := 0, false
+		other, stopped, parsable := false, false, true
+		for _, c := range s.seen {
+			if c.Foreign != "" {
+				foreigner = foreigner || c.Name == "kura-acme-eu-cache"
+				continue
+			}
+			if c.Service == "cache" {
+				carriers++
+				tag, ok := fleet.TagOf(c.Image)
+				parsable = parsable && ok
+				other = other || tag != in.Intent.ImageTag
+				stopped = stopped || c.State != fleet.ContainerRunning
+			}
+		}
+		fail(carriers == 0 && st.ObservedImageTag != "", "an absent instance has an image")
+		fail(carriers == 0 && st.Status == fleet.StatusActive, "an absent instance is active")
+		fail(carriers > 0 && parsable && st.ObservedImageTag == "", "a present instance has no image")
+		fail(foreigner && st.Status != fleet.StatusFailed, "a foreign container's name is not a failure")
+		fail(st.Refusal != nil && st.Status != fleet.StatusFailed, "a refusal is not a failure")
+		fail(s.quick > crashLoopFrom && carriers > 0 && st.Plan == nil && prev.Plan == nil && st.Status != fleet.StatusFailed && stopped && !foreigner && !s.paused && !s.observe, "a crash loop is not a failure")
+		fail(other && carriers == 1 && !foreigner && st.Refusal == nil && in.Latest.Status == fleet.DeploymentFailed && in.Latest.Generation == in.Intent.Generation &&
+			st.ServingImageTag != in.Intent.ImageTag && st.Status != fleet.StatusFailed, "the latest deployment failed, another image runs, and the server is %s", st.Status)
+		limit := in.Region.StallAfter.Std()
+		fail(st.Clock.Since != nil && !st.Clock.Expired && st.Refusal == nil && s.now.Sub(*st.Clock.Since)+st.Clock.Accrued.Std() >= limit && st.Status != fleet.StatusFailed, "the stall clock has run out unnoticed")
+		fail(st.Clock.Expired && st.ServingImageTag != in.Intent.ImageTag && st.Status != fleet.StatusFailed, "a stalled server that never served the image is %s", st.Status)
+	}
+	fail(st.NextAttempt != nil && st.NextAttempt.After(s.now.Add(maxRetry)), "the next attempt is more than 10 minutes away")
+	latest := in.Latest
+	if out.Latest != nil {
+		latest = *out.Latest
+		fail(!in.Latest.Status.Open(), "a closed deployment changes: history is not edited")
+	}
+	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && st.Plan != nil && st.Plan.Tasks[0].Tries > 0, "a deployment is pending after an effect")
+	fail(st.Refusal != nil && st.Refusal.Generation == in.Intent.Generation && latest.Status.Open() && !s.seenFails, "a refusal leaves the deployment open")
+	fail(st.Clock.Since != nil && (s.paused || s.full && len(st.Holds) > 0) && len(st.Holds) > 0, "the stall clock runs under a hold")
+	if out.Remove {
+		for name, b := range s.boxes {
+			fail(!b.foreign, "destroyed while %s is there", name)
+		}
+		fail(s.late != nil, "destroyed while an effect may still land")
+	}
+
+	// no lost wake-up: where no time is due, time alone changes nothing
+	if !outChanged && out.Due.IsZero() && !out.NeedFreshRead && (st.Plan == nil || !out.MayAct) {
+		for _, d := range []time.Duration{20 * time.Minute, 200 * time.Hour} {
+			later := in
+			later.Now = in.Now.Add(d)
+			if o := Decide(later); changed(o) {
+				x.complain(s, "nothing is due, yet %s later something changes: %s", d, diffText(st, o.Status))
+			}
+		}
+	}
+}
+
+func busyPlan(p *fleet.Plan) bool {
+	i := p.Current()
+	return i >= 0 && p.Tasks[i].State == fleet.TaskRunning
+}
+
+// crashLoop reports whether kurad has counted a crash loop of any service.
+func crashLoop(st fleet.Status) bool {
+	for _, c := range st.Crashes {
+		if c.Quick >= crashLoopFrom {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,215 @@
+package projection
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// What is planned for what is there, step by step (C2, C4, C7).
+func TestC4_planOfWhatIsThere(t *testing.T) {
+	const name = carrierName
+	type boxes func(*sim)
+	has := func(suffix, tag, dig string, state fleet.ContainerState) boxes {
+		return func(s *sim) { s.put(name+suffix, "cache", tag, dig, state, false) }
+	}
+	const same, other = "c/v1//0", "c/v0//0"
+	running, exited, created := fleet.ContainerRunning, fleet.ContainerExited, fleet.ContainerCreated
+	for _, c := range []struct {
+		name  string
+		there []boxes
+		want  string
+	}{
+		{"C2 absent: made and started", nil, "create cache as itself; start cache"},
+		{"C2 exited: started again", []boxes{has("", "v1", same, exited)}, "start cache"},
+		{"C2 never started: started", []boxes{has("", "v1", same, created)}, "start cache"},
+		{"C2 running: adopted", []boxes{has("", "v1", same, running)}, "-"},
+		{"C4 another document: prepared, then swapped", []boxes{has("", "v0", other, running)}, "create cache as -next; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
+		{"C4 another document, exited", []boxes{has("", "v0", other, exited)}, "create cache as -next; rename cache as -old; rename cache as itself; start cache; remove cache"},
+		{"C4 prepared already", []boxes{has("", "v0", other, running), has("-next", "v1", same, created)}, "stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
+		{"C4 prepared for another document", []boxes{has("", "v0", other, running), has("-next", "v2", "c/v2", created)}, "create cache as -next; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
+		{"C4 old stopped and renamed", []boxes{has("-old", "v0", other, exited), has("-next", "v1", same, created)}, "rename cache as itself; start cache; remove cache"},
+		{"C4 old renamed, runs", []boxes{has("-old", "v0", other, running), has("-next", "v1", same, created)}, "stop cache; rename cache as itself; start cache; remove cache"},
+		{"C4 new renamed", []boxes{has("", "v1", same, created), has("-old", "v0", other, exited)}, "start cache"},
+		{"C4 an old of an earlier plan is in the way", []boxes{has("", "v0", other, running), has("-old", "v9", "c/v9", exited)}, "create cache as -next; remove cache; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
+		{"C4 only the old one runs", []boxes{has("-old", "v0", other, running)}, "create cache as itself; stop cache; start cache"},
+		{"C4 leftovers of no plan", []boxes{has("", "v1", same, running), has("-next", "v2", "c/v2", created), has("-old", "v0", other, running)}, "remove cache; stop cache; remove cache"},
+		{"C4 a service that left the document", []boxes{has("", "v1", same, running), func(s *sim) { s.put("kura-acme-eu-gone", "gone", "v1", "g", running, false) }}, "stop gone; remove gone"},
+		{"C7 a foreign container of the name", []boxes{func(s *sim) { s.put(name, "", "v1", "", running, true) }}, "-"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSim(variant{})
+			for _, put := range c.there {
+				put(s)
+			}
+			s.look()
+			out := Decide(s.input())
+			if got := brief(out.Status.Plan); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			in := s.input()
+			if pure := Plan(in, Project(in)); brief(pure) != brief(out.Status.Plan) {
+				t.Errorf("Plan says %s", brief(pure))
+			}
+		})
+	}
+}
+
+func TestC1_aRunningContainerIsLeftAloneWhateverTheListingShows(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.look()
+	in := p.input()
+	in.Seen.Instance.Containers = slices.Clone(in.Seen.Instance.Containers)
+	in.Seen.Instance.Containers[0].Ports = map[string]int{"80/tcp": 1}
+	if out := Decide(in); out.Status.Plan != nil {
+		t.Errorf("planned: %s", brief(out.Status.Plan))
+	}
+}
+
+func TestC4_oneServiceAfterTheOtherAndPreparationFirst(t *testing.T) {
+	p := play(t, settledOn(variant{helper: true}))
+	p.doc = 1 // both documents change
+	p.turn()
+	want := "create cache as -next; create proxy as kura-acme-eu-proxy-next; " +
+		"stop cache; rename cache as -old; rename cache as itself; start cache; remove cache; " +
+		"stop proxy; rename proxy as kura-acme-eu-proxy-old; rename proxy as kura-acme-eu-proxy; start proxy; remove proxy"
+	if got := brief(p.status.Plan); got != want || p.status.Plan.Kind != fleet.PlanReplace {
+		t.Errorf("got  %s (%s)\nwant %s", got, p.status.Plan.Kind, want)
+	}
+	p.shows(fleet.ConditionProgressing, fleet.True, fleet.ReasonReplacing)
+	if stop := p.status.Plan.Tasks[2]; stop.ContainerID == "" || stop.Grace != fleet.Duration(2*time.Second) {
+		t.Errorf("the stop is not by id and with the service's grace: %+v", stop)
+	}
+	for _, task := range p.status.Plan.Tasks {
+		if task.CreatedBy != "" && !strings.HasPrefix(task.CreatedBy, p.status.Plan.ID+"/") {
+			t.Errorf("%s is made by %q, which is no task of the plan", task.ID, task.CreatedBy)
+		}
+	}
+}
+
+func TestC4_replaceKilledBetweenAnyTwoTasksEndsWithOneContainer(t *testing.T) {
+	for _, effect := range []bool{false, true} {
+		for task := range 6 {
+			p := play(t, settledOn(variant{}))
+			p.declare("v2", "")
+			p.turn()
+			for range task {
+				p.step() // a task
+				p.turn()
+			}
+			if !p.die(effect) {
+				t.Fatalf("task %d does not run", task)
+			}
+			p.silent = true
+			p.pass(15 * time.Minute)
+			if b := p.box(); len(p.boxes) != 1 || b.tag != "v2" || b.state != fleet.ContainerRunning {
+				t.Errorf("killed in task %d (effect %v): %+v", task, effect, p.boxes)
+			}
+			p.is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
+		}
+	}
+}
+
+func TestC5_rollForwardOnly(t *testing.T) {
+	p := play(t, settledOn(variant{helper: true}))
+	proxy := p.boxes["kura-acme-eu-proxy"].id
+	p.declare("v2", "")
+	p.tasks = fleet.ClassRefused // its image is missing
+	p.pass(time.Hour).is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonCreateFailed).deployment(fleet.DeploymentFailed)
+	if b := p.box(); b.tag != "v1" || b.state != fleet.ContainerRunning || p.status.PublishedURL == "" {
+		t.Errorf("v1 does not go on serving: %+v, published %q", b, p.status.PublishedURL)
+	}
+	p.declare("v3", "")
+	p.tasks = ""
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
+	if p.boxes["kura-acme-eu-proxy"].id != proxy {
+		t.Error("a service that stayed healthy was replaced")
+	}
+}
+
+func TestC6_aForcedKillIsAnEvent(t *testing.T) { // L62
+	p := play(t, settledOn(variant{}))
+	p.declare("v2", "")
+	p.turn()
+	p.step() // create
+	p.turn()
+	st := p.status.Clone()
+	st.Plan.Claim(1, p.now.Add(time.Minute))
+	st.Plan.Record(1, fleet.Outcome{Class: fleet.ClassOK, Answered: true, Forced: true, At: p.now})
+	p.status = &st
+	p.turn()
+	p.turn()
+	if p.told("GraceExceeded") != 1 {
+		t.Errorf("told %d times: %+v", p.told("GraceExceeded"), p.events)
+	}
+}
+
+func TestC7_aForeignContainerIsNamedAndLeftAlone(t *testing.T) {
+	p := play(t, newSim(variant{}))
+	p.put(carrierName, "", "v1", "", fleet.ContainerRunning, true)
+	p.pass(time.Hour).is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonForeignInstance).deployment(fleet.DeploymentFailed)
+	if !strings.Contains(p.status.Message, "server other/eu of environment staging") {
+		t.Errorf("the message does not say whose it is: %s", p.status.Message)
+	}
+	p.remove()
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentFailed)
+}
+
+func TestC11_threeQuickExitsAreACrashLoopThatHeals(t *testing.T) {
+	p := play(t, newSim(variant{}))
+	p.crash = true
+	p.rest()
+	for p.status.Status != fleet.StatusFailed {
+		if p.exits > crashLoopFrom {
+			t.Fatalf("%d exits, and it is %s", p.exits, p.status.Status)
+		}
+		p.step()
+	}
+	p.is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonCrashLoop).deployment(fleet.DeploymentFailed)
+	p.shows(fleet.ConditionManifestConverged, fleet.False, fleet.ReasonCrashLoop)
+	before := p.exits
+	p.pass(10 * time.Minute)
+	if n := p.exits - before; n < 8 || n > 20 {
+		t.Errorf("%d restarts in ten minutes, want about one a minute in the end", n)
+	}
+	p.crash = false
+	p.pass(2*time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentFailed)
+	if p.status.Crashes != nil {
+		t.Errorf("the exits are not forgotten: %+v", p.status.Crashes)
+	}
+}
+
+func TestC11_aSingleExitRestartsAtOnce(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.kill()
+	before := p.now
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+	if d := p.now.Sub(before); p.box().state != fleet.ContainerRunning || d > time.Second {
+		t.Errorf("%s after %s", p.box().state, d)
+	}
+	if p.told("ServiceExited") != 1 {
+		t.Errorf("told %d times", p.told("ServiceExited"))
+	}
+}
+
+func TestC13_destroyEndsWithTheVolumes(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.intent.Deleting = &p.now
+	p.turn()
+	if got, want := brief(p.status.Plan), "stop cache; remove cache; remove-volumes"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	p.tasks = fleet.ClassRefused
+	p.rest().is(fleet.StatusDestroying, fleet.VerdictDestroying, fleet.ReasonDeleting)
+	if p.removed || p.status.Refusal != nil || p.told(string(fleet.ReasonCreateFailed)) == 0 {
+		t.Errorf("removed %v, refusal %v, events %v", p.removed, p.status.Refusal, p.events)
+	}
+	p.tasks = ""
+	p.pass(time.Hour)
+	if !p.removed {
+		t.Error("a refused removal is not attempted again")
+	}
+}

@@ -1,0 +1,195 @@
+package projection
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// aliasPeriod is how long an old host stays routed after the new one serves (H8).
+const aliasPeriod = 7 * 24 * time.Hour
+
+// turn is the state of one projection: the status as it is built, and what was seen.
+type turn struct {
+	in     Input
+	s      fleet.Status
+	latest fleet.Deployment
+	seen   instance
+	gate   gate
+	notes  []fleet.Event
+	remove bool
+}
+
+// Project computes the status of a server, the transition of its latest deployment
+// and the events of the difference. It is total and deterministic, and its own output
+// fed back with the same world changes nothing.
+func Project(in Input) Output {
+	in.Now = in.Now.UTC().Round(0)
+	t := &turn{in: in, latest: in.Latest, s: fleet.Status{Status: fleet.StatusProvisioning}}
+	if in.Prev != nil {
+		t.s = in.Prev.Clone()
+	}
+	if in.silent() {
+		return Output{Status: t.s, MayAct: t.busy(), Unsettled: Unsettled(t.s), Pending: t.pending(), input: in}
+	}
+	t.s.Holds, t.s.Intended = nil, nil
+	for _, r := range steps {
+		if !in.rule(r.id) {
+			continue
+		}
+		if done := r.apply(t); done {
+			break
+		}
+	}
+	t.s.Holds = t.holds()
+	t.keepShown()
+	if in.clockStands(t.s.Holds) {
+		stopClock(&t.s.Clock, in.Now)
+	}
+	out := Output{Status: t.s, Remove: t.remove, seen: t.seen, notes: t.notes, input: in}
+	if t.latest != in.Latest {
+		latest := t.latest
+		out.Latest = &latest
+	}
+	out.NeedFreshRead = t.seen.readable && !t.seen.fresh && t.s.Plan == nil
+	// A running task ends, whatever holds (S11).
+	out.MayAct = t.seen.readable && !blocked(t.s.Holds) || t.busy()
+	out.Unsettled = Unsettled(t.s)
+	out.Pending = t.pending()
+	out.Due = nextDue(in, out)
+	report(in, &out)
+	return out
+}
+
+// silent reports whether nothing was heard of the world yet: kurad has just started.
+// Then nothing is rewritten, and what is shown stays shown; only a destroy is taken up.
+func (in Input) silent() bool {
+	o := in.Seen.Instance
+	return in.Prev != nil && in.NotRenderable == nil && o.Unreadable == nil && o.Begun.IsZero() &&
+		(in.Intent.Deleting == nil || in.Prev.Status == fleet.StatusDestroying) && in.rule(RuleSilence)
+}
+
+// keepShown keeps the holds and the intended plan that follow from what was seen, while
+// there is no read to renew them from (P2).
+func (t *turn) keepShown() {
+	prev := t.in.Prev
+	if prev == nil || t.seen.fresh || t.in.Intent.Deleting != nil || prev.Generation != t.s.Generation || prev.Revision != t.s.Revision {
+		return
+	}
+	for _, h := range prev.Holds {
+		if h.Kind == fleet.HoldObserve && t.held() || h.Kind == fleet.HoldAdmission {
+			t.s.Holds = append(t.s.Holds, h)
+		}
+	}
+	if blocked(t.s.Holds) && t.s.Plan == nil {
+		t.s.Intended = prev.Intended
+	}
+}
+
+// pending reports whether something waits for an endpoint.
+func (t *turn) pending() bool { return t.in.Intent.Deleting == nil && !t.settled() }
+
+// key is what attempts, refusals and the stall clock are counted for.
+func (t *turn) key() fleet.Settled {
+	return fleet.Settled{Generation: t.in.Intent.Generation, Revision: t.in.Desired.Revision}
+}
+
+// settled reports whether P5 held for the present key and still does, but for a probe.
+func (t *turn) settled() bool {
+	return t.s.Status == fleet.StatusActive && t.s.Settled == t.key() && !t.latest.Status.Open() &&
+		t.s.ServingImageTag == t.in.Desired.ImageTag && t.s.PublishedURL == t.in.Desired.URL &&
+		t.s.Refusal == nil && !t.s.Clock.Expired
+}
+
+// holds lists why no effect may start now.
+func (t *turn) holds() []fleet.Hold {
+	var hs []fleet.Hold
+	switch {
+	case t.in.Region.Paused:
+		hs = append(hs, fleet.Hold{Kind: fleet.HoldPaused, Message: "region " + t.in.Region.Name + " is paused"})
+	case t.in.Intent.Paused:
+		hs = append(hs, fleet.Hold{Kind: fleet.HoldPaused, Message: "the server is paused"})
+	}
+	hs = append(hs, t.in.Holds...)
+	if t.gate.moveHeld {
+		hs = append(hs, fleet.Hold{Kind: fleet.HoldOwnership, Message: "the declared host belongs to " + t.in.Seen.Ownership.Owner})
+	}
+	if t.held() && t.seen.fresh && t.seen.drifted() {
+		hs = append(hs, fleet.Hold{Kind: fleet.HoldObserve, Message: "remediation is \"observe\": drift is shown, not corrected"})
+	}
+	return hs
+}
+
+// held reports whether the region only observes what differs now (S10).
+func (t *turn) held() bool {
+	return t.in.Intent.Deleting == nil && t.observing() && !t.declared() && t.in.rule(RuleS10Observe)
+}
+
+// blocked reports whether a hold stops effects; one on the url move does not (D3).
+func blocked(hs []fleet.Hold) bool {
+	return slices.ContainsFunc(hs, func(h fleet.Hold) bool { return h.Kind != fleet.HoldOwnership })
+}
+
+// observing reports whether the daemon may start nothing by itself (S10).
+func (t *turn) observing() bool {
+	return cmp.Or(t.in.Intent.Remediation, t.in.Region.Remediation, fleet.RemediationHeal) == fleet.RemediationObserve
+}
+
+// declared reports whether what the user declared has not settled yet: it runs even
+// where the region only observes (S10).
+func (t *turn) declared() bool {
+	return t.s.Settled != t.key() || t.latest.Status.Open()
+}
+
+// note records an event of the bookkeeping.
+func (t *turn) note(kind fleet.EventType, reason, message string) {
+	t.notes = append(t.notes, event(t.in, kind, reason, message))
+}
+
+func event(in Input, kind fleet.EventType, reason, message string) fleet.Event {
+	return fleet.Event{
+		Account: in.Intent.Account, Region: in.Intent.Region,
+		At: in.Now, Type: kind, Reason: reason, Message: message,
+	}
+}
+
+// nextDue returns the earliest time at which time alone may change the outcome.
+func nextDue(in Input, out Output) time.Time {
+	s := out.Status
+	var due []time.Time
+	add := func(at *time.Time) {
+		if at != nil && at.After(in.Now) {
+			due = append(due, *at)
+		}
+	}
+	add(s.NextAttempt)
+	if p := s.Plan; p != nil {
+		add(&p.Deadline)
+		if i := p.Current(); i >= 0 {
+			add(p.Tasks[i].NotBefore)
+			if p.Tasks[i].State == fleet.TaskRunning {
+				add(p.Tasks[i].Deadline)
+			}
+		}
+	}
+	add(s.EffectsUntil)
+	add(expiry(s.Clock, in.Region.StallAfter.Std()))
+	for service, c := range s.Crashes {
+		if c.RunningSince != nil {
+			at := c.RunningSince.Add(stableRun)
+			add(&at)
+		} else if out.seen.stopped(service) {
+			at := c.SeenAt.Add(crashDelay(c.Quick))
+			add(&at)
+		}
+	}
+	for _, a := range s.Aliases {
+		add(a.Until)
+	}
+	if len(due) == 0 || !in.rule(RuleWakeUp) {
+		return time.Time{}
+	}
+	return slices.MinFunc(due, time.Time.Compare)
+}

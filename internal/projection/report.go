@@ -1,0 +1,231 @@
+package projection
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// report derives everything that is shown from the status: conditions, the verdict and
+// the events of the difference. It decides nothing, and may run again after a plan was
+// added.
+func report(in Input, out *Output) {
+	t := &turn{in: in, s: out.Status, latest: latestOf(in, *out), seen: out.seen}
+	t.gate = t.readGate()
+	t.s.Aliases = expireAliases(t.s.Aliases, in.Now)
+	t.s.Conditions = nil
+	for _, rule := range fleet.ConditionRules() {
+		c := fleet.Condition{Type: rule.Type}
+		if in.Prev != nil {
+			c = cmp.Or(condition(*in.Prev, rule.Type), c)
+		}
+		t.s.Conditions = append(t.s.Conditions, c)
+	}
+	t.conditions()
+	t.verdict()
+	t.summary()
+	out.Status = t.s
+	out.Events = append(append([]fleet.Event(nil), out.notes...), differences(in, t.s, out.Latest)...)
+}
+
+// set puts a condition; its time moves only with its status.
+func (t *turn) set(ct fleet.ConditionType, status fleet.ConditionStatus, reason fleet.Reason, message string) {
+	if len(message) > 1024 {
+		message = message[:1024]
+	}
+	c := fleet.Condition{
+		Type: ct, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: t.s.Generation, LastTransitionTime: t.in.Now,
+	}
+	i := slices.IndexFunc(t.s.Conditions, func(old fleet.Condition) bool { return old.Type == ct })
+	if old := t.s.Conditions[i]; old.Status == status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	t.s.Conditions[i] = c
+}
+
+// keep sets a condition only where there is none yet: no news leave it alone.
+func (t *turn) keep(ct fleet.ConditionType, reason fleet.Reason) {
+	if condition(t.s, ct).Status == "" {
+		t.set(ct, fleet.Unknown, reason, "")
+	}
+}
+
+func condition(s fleet.Status, ct fleet.ConditionType) fleet.Condition {
+	for _, c := range s.Conditions {
+		if c.Type == ct {
+			return c
+		}
+	}
+	return fleet.Condition{}
+}
+
+func (t *turn) conditions() {
+	t.instanceObserved()
+	switch {
+	case t.in.Intent.Deleting != nil:
+		for _, ct := range []fleet.ConditionType{
+			fleet.ConditionImageConverged, fleet.ConditionManifestConverged,
+			fleet.ConditionEndpointReady, fleet.ConditionGlobalEndpointReady, fleet.ConditionURLConverged,
+		} {
+			t.set(ct, fleet.False, fleet.ReasonDeleting, "")
+		}
+	case t.seen.fresh:
+		t.converged()
+		t.endpoints()
+	default:
+		t.keep(fleet.ConditionImageConverged, fleet.ReasonNotObservedYet)
+		t.keep(fleet.ConditionManifestConverged, fleet.ReasonNotObservedYet)
+		t.endpoints()
+	}
+	t.progressing()
+	t.owned()
+	t.set(fleet.ConditionSidecarReady, fleet.False, fleet.ReasonNotApplicable, "the region declares no sidecar")
+}
+
+func (t *turn) instanceObserved() {
+	switch u := t.in.Seen.Instance.Unreadable; {
+	case t.in.NotRenderable != nil:
+		t.set(fleet.ConditionInstanceObserved, fleet.Unknown, t.in.NotRenderable.Reason, t.in.NotRenderable.Message)
+	case u != nil:
+		t.set(fleet.ConditionInstanceObserved, fleet.Unknown, u.Reason, u.Message)
+	case t.seen.readable:
+		t.set(fleet.ConditionInstanceObserved, fleet.True, fleet.ReasonObserved, "")
+	default:
+		t.keep(fleet.ConditionInstanceObserved, fleet.ReasonNotObservedYet)
+	}
+}
+
+func (t *turn) converged() {
+	v := t.seen
+	image := func(reason fleet.Reason, message string) {
+		t.set(fleet.ConditionImageConverged, fleet.False, reason, message)
+	}
+	switch {
+	case v.presence == foreign:
+		image(fleet.ReasonForeignInstance, v.owner)
+	case v.presence == absent, v.image == imageNone:
+		image(fleet.ReasonAbsent, "")
+	case !v.parsable:
+		image(fleet.ReasonUnparsableImage, "the image that runs has no tag")
+	case v.image == imageOther && t.latest.Status.Open():
+		image(fleet.ReasonRollingOut, fmt.Sprintf("runs %s, wants %s", v.tag, t.in.Desired.ImageTag))
+	case v.image == imageOther:
+		image(fleet.ReasonDrifted, fmt.Sprintf("runs %s, wants %s", v.tag, t.in.Desired.ImageTag))
+	default:
+		t.set(fleet.ConditionImageConverged, fleet.True, fleet.ReasonConverged, "")
+	}
+	document := func(reason fleet.Reason, format string, args ...any) {
+		t.set(fleet.ConditionManifestConverged, fleet.False, reason, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case v.presence == foreign:
+		document(fleet.ReasonForeignInstance, "%s", v.owner)
+	case v.presence == absent:
+		document(fleet.ReasonAbsent, "")
+	case v.missing != "":
+		document(fleet.ReasonServiceMissing, "service %s has no container", v.missing)
+	case v.differs != "":
+		document(fleet.ReasonDocumentDiffers, "service %s runs from another document", v.differs)
+	case len(v.extra) > 0:
+		document(fleet.ReasonDocumentDiffers, "service %s left the document and its container %s is still there", v.extra[0].Service, v.extra[0].Name)
+	case t.crashing():
+		document(fleet.ReasonCrashLoop, "service %s ends within 10 s of its start", t.crashed())
+	case v.halted != "":
+		document(fleet.ReasonServiceStopped, "service %s does not run", v.halted)
+	default:
+		t.set(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonConverged, "")
+	}
+}
+
+// endpoints says whether the url that clients have answers right now (P8), and
+// whether it is the declared one.
+func (t *turn) endpoints() {
+	declared, published := t.in.Desired.URL, t.s.PublishedURL
+	current := t.in.Seen.Endpoint
+	if published != "" && published != declared {
+		current = t.in.Seen.Published
+	}
+	t.probed(fleet.ConditionEndpointReady, current)
+	if t.in.Desired.GlobalURL == "" {
+		t.set(fleet.ConditionGlobalEndpointReady, fleet.False, fleet.ReasonNotApplicable, "the region declares no global host")
+	} else {
+		t.probed(fleet.ConditionGlobalEndpointReady, t.in.Seen.Global)
+	}
+	switch {
+	case published == "":
+		t.set(fleet.ConditionURLConverged, fleet.False, fleet.ReasonNotPublished, "")
+	case published == declared:
+		t.set(fleet.ConditionURLConverged, fleet.True, fleet.ReasonConverged, "")
+	case t.gate.moveHeld:
+		t.set(fleet.ConditionURLConverged, fleet.False, fleet.ReasonForeignOwner, fmt.Sprintf("%s belongs to %s", declared, t.in.Seen.Ownership.Owner))
+	default:
+		message := fmt.Sprintf("%s is published until %s answers", published, declared)
+		switch p := t.in.Seen.Endpoint; {
+		case p.Begun.IsZero() && strings.HasPrefix(condition(t.s, fleet.ConditionURLConverged).Message, message):
+			return // not probed again yet: what was said stays
+		case !p.Ready && p.Reason != "":
+			message += fmt.Sprintf(" (%s)", p.Reason)
+		}
+		t.set(fleet.ConditionURLConverged, fleet.False, fleet.ReasonURLMove, message)
+	}
+}
+
+func (t *turn) probed(ct fleet.ConditionType, p fleet.ProbeObservation) {
+	switch {
+	case p.Begun.IsZero():
+		t.keep(ct, fleet.ReasonNotChecked)
+	case p.Reason == fleet.ReasonNotChecked: // the url cannot be probed: unknown, not down (L58)
+		t.set(ct, fleet.Unknown, fleet.ReasonNotChecked, p.Message)
+	case p.Ready:
+		t.set(ct, fleet.True, fleet.ReasonReady, "")
+	default:
+		t.set(ct, fleet.False, p.Reason, p.Message)
+	}
+}
+
+func (t *turn) progressing() {
+	s := t.s
+	set := func(status fleet.ConditionStatus, reason fleet.Reason, message string) {
+		t.set(fleet.ConditionProgressing, status, reason, message)
+	}
+	switch {
+	case t.in.Intent.Deleting != nil:
+		set(fleet.True, fleet.ReasonDeleting, "")
+	case s.Clock.Expired:
+		set(fleet.False, fleet.ReasonStalled, fmt.Sprintf("not settled after %s; work goes on", t.in.Region.StallAfter))
+	case s.Plan != nil && s.Plan.Kind == fleet.PlanReplace:
+		set(fleet.True, fleet.ReasonReplacing, "")
+	case s.Plan != nil:
+		set(fleet.True, fleet.ReasonApplying, "")
+	case t.settled() && (!t.seen.fresh || t.seen.converged):
+		set(fleet.False, fleet.ReasonSettled, "")
+	case blocked(s.Holds):
+		set(fleet.False, fleet.ReasonHeld, s.Holds[0].Message)
+	case !t.seen.readable:
+		t.keep(fleet.ConditionProgressing, fleet.ReasonNotObservedYet)
+	case t.seen.fresh && t.seen.drifted(): // the next attempt is not due yet
+		set(fleet.True, fleet.ReasonRetrying, "")
+	default:
+		set(fleet.True, fleet.ReasonWaiting, "")
+	}
+}
+
+func (t *turn) owned() {
+	set := func(status fleet.ConditionStatus, reason fleet.Reason, message string) {
+		t.set(fleet.ConditionDNSOwned, status, reason, message)
+	}
+	switch o := t.in.Seen.Ownership; o.Ownership {
+	case fleet.OwnershipNotChecked:
+		set(fleet.False, fleet.ReasonNotApplicable, "dns.mode is \"none\": who owns the records is not checked")
+	case fleet.OwnershipOurs:
+		set(fleet.True, fleet.ReasonOwned, "")
+	case fleet.OwnershipForeign:
+		set(fleet.False, fleet.ReasonForeignOwner, fmt.Sprintf("%s belongs to %s", o.Host, o.Owner))
+	case fleet.OwnershipUnknown:
+		set(fleet.Unknown, fleet.ReasonOwnershipUnknown, "")
+	}
+}

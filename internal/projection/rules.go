@@ -1,0 +1,273 @@
+package projection
+
+import (
+	"fmt"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Rule names a rule of the behaviour contract, so that a test can drop it and see
+// that it is missed.
+type Rule string
+
+// Rules.
+const (
+	RuleP18Destroy     Rule = "P18 destroy is intent"
+	RuleP2Unreadable   Rule = "P2 unreadable changes nothing"
+	RuleNewKey         Rule = "P1 a new generation starts anew"
+	RulePlanAnswers    Rule = "S5 answers are input of the next projection"
+	RuleS6Supersede    Rule = "S6 a new generation supersedes a plan"
+	RuleS11DropHeld    Rule = "S11 a stored plan is dropped when a pause is first seen"
+	RuleS11Holds       Rule = "S11 nothing starts while held"
+	RuleSee            Rule = "P4 observed values follow the read"
+	RuleC11Crashes     Rule = "C11 quick exits are counted"
+	RuleP5Active       Rule = "P5 active"
+	RuleP5FreshProbe   Rule = "R1 only a probe begun after convergence counts"
+	RuleP8Endpoint     Rule = "P8 active only through ready endpoints"
+	RuleD3Ownership    Rule = "D3 active only through owned endpoints"
+	RuleRefused        Rule = "P1 a refused task fails"
+	RuleP10Stall       Rule = "P10 stall"
+	RuleP4Absent       Rule = "P4 absent is provisioning"
+	RuleC7Foreign      Rule = "C7 a foreign container is left alone"
+	RuleP7Image        Rule = "P7 image differs"
+	RuleDeployment     Rule = "deployments run at the first effect or at adoption"
+	RuleP9Retry        Rule = "P9 attempted again with backoff"
+	RuleG4Admission    Rule = "G4 admission"
+	RuleWakeUp         Rule = "no lost wake-up"
+	RuleP14Document    Rule = "P14 a document that differs is applied again"
+	RuleC2Restart      Rule = "C2 an exited container is started again"
+	RuleC4Leftovers    Rule = "C4 leftovers are removed"
+	RuleEffectsGuard   Rule = "L44 a read begun before an effect ended says nothing"
+	RuleP18Absence     Rule = "P18 destroyed only when absence was observed after the last effect"
+	RuleClockHeld      Rule = "P10 the clock stops under a hold"
+	RuleS10Observe     Rule = "S10 an observing region starts nothing"
+	RuleURLOnce        Rule = "P15 the published url switches when the new one answers"
+	RuleSilence        Rule = "G1 a restart rewrites nothing"
+	RuleSettledRefusal Rule = "P5 clears a refusal"
+)
+
+// step is a rule that may end the projection.
+type step struct {
+	id    Rule
+	apply func(*turn) (done bool)
+}
+
+// steps is the precedence of P1: P18, P2, P5, refused, P10, P4, P7; P6 is that none of
+// them changes the status.
+var steps = []step{
+	{RuleP18Destroy, (*turn).destroy},
+	{RuleP2Unreadable, (*turn).unreadable},
+	{RuleNewKey, (*turn).newKey},
+	{RulePlanAnswers, (*turn).answers},
+	{RuleS6Supersede, (*turn).supersede},
+	{RuleS11DropHeld, (*turn).dropHeld},
+	{RuleSee, (*turn).see},
+	{RuleC11Crashes, (*turn).crashes},
+	{RuleDeployment, (*turn).begun},
+	{RuleP5Active, (*turn).active},
+	{RuleRefused, (*turn).refused},
+	{RuleP10Stall, (*turn).stall},
+	{RuleP4Absent, (*turn).absent},
+	{RuleP7Image, (*turn).image},
+}
+
+// unreadable is P2: nothing changes, and nothing is decided.
+func (t *turn) unreadable() bool {
+	t.seen = look(t.in, t.effectsOver())
+	if t.seen.readable {
+		return false
+	}
+	if t.in.Prev == nil {
+		t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision
+	}
+	if t.in.Seen.Instance.Unreadable != nil || t.in.NotRenderable != nil {
+		stopClock(&t.s.Clock, t.in.Now)
+	}
+	return true
+}
+
+// effectsOver reports whether the newest good read began after every effect of ours.
+func (t *turn) effectsOver() bool {
+	if i := t.s.Plan.Current(); i >= 0 && unansweredTask(t.s.Plan.Tasks[i]) && t.in.Seen.Instance.Begun.Before(*t.s.Plan.Tasks[i].Deadline) && t.in.rule(RuleEffectsGuard) {
+		return false
+	}
+	e := t.s.EffectsUntil
+	return e == nil || !t.in.Seen.Instance.Begun.Before(*e) || !t.in.rule(RuleEffectsGuard)
+}
+
+// newKey starts anew where the generation or the document changed: what counted
+// attempts, refusals and time for the old one is forgotten.
+func (t *turn) newKey() bool {
+	was := fleet.Settled{Generation: t.s.Generation, Revision: t.s.Revision}
+	t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision
+	if was == t.key() || t.in.Prev == nil {
+		return false
+	}
+	if t.s.Status == fleet.StatusFailed || t.s.Clock.Expired {
+		t.s.Admitted = false // it gave its place back; the new cause asks again (G4)
+	}
+	if was.Generation != t.in.Intent.Generation && t.s.Status == fleet.StatusFailed {
+		t.become(fleet.StatusProvisioning, "", "")
+	}
+	t.s.Refusal, t.s.Attempts, t.s.NextAttempt, t.s.Crashes, t.s.ConvergedAt = nil, 0, nil, nil, nil
+	t.s.Clock = fleet.StallClock{}
+	return false
+}
+
+// see takes over what a good read saw.
+func (t *turn) see() bool {
+	t.seen = look(t.in, t.effectsOver())
+	if !t.seen.fresh {
+		return false
+	}
+	var mine []fleet.Container
+	for _, c := range t.in.Seen.Instance.Containers {
+		if c.Foreign == "" {
+			mine = append(mine, c)
+		}
+	}
+	same := t.seen.ids(mine) == t.seen.ids(t.s.Containers)
+	t.s.Containers, t.s.ObservedImageTag = mine, t.seen.tag
+	switch {
+	case !t.seen.image.equal() || !t.seen.document || !t.seen.running:
+		t.s.ConvergedAt = nil
+	case t.s.ConvergedAt == nil || !same:
+		now := t.in.Now
+		t.s.ConvergedAt = &now
+	}
+	return false
+}
+
+func (i imageState) equal() bool { return i == imageEqual }
+
+// refused is the third rule of P1: the runtime refused a task of this key, or the
+// server's containers do not stay up.
+func (t *turn) refused() bool {
+	if r := t.s.Refusal; r != nil {
+		t.become(fleet.StatusFailed, r.Reason, r.Message)
+		t.fail(r.Reason, r.Message)
+		return true
+	}
+	if t.seen.fresh && t.crashing() {
+		message := "a service ends within 10 s of its start, again and again: " + t.crashed()
+		t.become(fleet.StatusFailed, fleet.ReasonCrashLoop, message)
+		t.fail(fleet.ReasonCrashLoop, message)
+		return true
+	}
+	return false
+}
+
+// stall is P10.
+func (t *turn) stall() bool {
+	c := &t.s.Clock
+	adopted := t.seen.fresh && t.seen.presence == present && t.seen.document && t.seen.running
+	if c.Cause != "" || t.s.Plan != nil || adopted {
+		startClock(c, t.cause(), t.in.Now)
+	}
+	if at := expiry(*c, t.in.Region.StallAfter.Std()); at != nil && !at.After(t.in.Now) {
+		c.Expired = true
+	}
+	if !c.Expired || t.s.ServingImageTag == t.in.Desired.ImageTag {
+		return false
+	}
+	t.become(fleet.StatusFailed, fleet.ReasonStalled,
+		fmt.Sprintf("not settled after %s: %s", t.in.Region.StallAfter, t.waitsFor()))
+	return true
+}
+
+// waitsFor says what a stalled server lacks.
+func (t *turn) waitsFor() string {
+	switch {
+	case t.seen.presence == foreign:
+		return "container " + t.seen.owner
+	case t.seen.presence == absent:
+		return "there is no instance"
+	case !t.seen.document:
+		return "the instance does not run the desired document"
+	case !t.seen.running:
+		return "a service does not run"
+	case t.gate.reason == fleet.ReasonEndpointNotReady && t.in.Seen.Endpoint.Reason != "":
+		return fmt.Sprintf("%s is not ready (%s)", t.gate.url, t.in.Seen.Endpoint.Reason)
+	case t.gate.reason != "":
+		return fmt.Sprintf("%s: %s", t.gate.url, t.gate.reason)
+	default:
+		return "the roll-out has not ended"
+	}
+}
+
+// absent is P4.
+func (t *turn) absent() bool {
+	if !t.seen.fresh {
+		return false
+	}
+	switch t.seen.presence {
+	case foreign:
+		message := "container " + t.seen.owner + "; it is left alone: remove or rename it, and the server is made"
+		t.become(fleet.StatusFailed, fleet.ReasonForeignInstance, message)
+		t.fail(fleet.ReasonForeignInstance, message)
+		return true
+	case absent:
+		if t.s.Status != fleet.StatusFailed {
+			t.become(fleet.StatusProvisioning, "", "")
+		}
+		return true
+	case present:
+	}
+	return false
+}
+
+// image is P7. What it leaves alone is P6.
+func (t *turn) image() bool {
+	if !t.seen.fresh || t.seen.image != imageOther {
+		return false
+	}
+	d := t.latest
+	switch {
+	case d.Status.Open():
+		if t.s.ServingImageTag == "" {
+			t.become(fleet.StatusProvisioning, "", "")
+		}
+	case d.Status == fleet.DeploymentFailed && t.s.ServingImageTag != t.in.Desired.ImageTag && d.Generation == t.in.Intent.Generation:
+		reason := d.Reason
+		if reason == "" {
+			reason = fleet.ReasonRollingOut
+		}
+		t.become(fleet.StatusFailed, reason, d.Message)
+	}
+	return true
+}
+
+// become sets the status with its reason; a failed server keeps saying why.
+func (t *turn) become(s fleet.ServerStatus, reason fleet.Reason, message string) {
+	t.s.Status, t.s.Reason, t.s.Message = s, reason, message
+}
+
+// destroy is P18: unpublish, delete, and be gone only when absence was seen.
+func (t *turn) destroy() bool {
+	if t.in.Intent.Deleting == nil {
+		return false
+	}
+	t.seen = look(t.in, t.effectsOver())
+	if t.s.Status != fleet.StatusDestroying {
+		t.become(fleet.StatusDestroying, fleet.ReasonDeleting, "")
+		t.s.PublishedURL, t.s.Aliases, t.s.Refusal, t.s.Attempts, t.s.NextAttempt = "", nil, nil, 0, nil
+		t.s.Crashes, t.s.Clock, t.s.Admitted, t.s.ConvergedAt = nil, fleet.StallClock{}, false, nil
+	}
+	t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision
+	if t.latest.Status.Open() {
+		t.finish(fleet.DeploymentCancelled, fleet.ReasonDeleting, "the server is being destroyed")
+	}
+	t.answers()
+	t.supersede()
+	t.dropHeld()
+	t.see()
+	t.s.ConvergedAt = nil
+	if !t.in.rule(RuleP18Absence) {
+		t.seen.fresh = true
+	}
+	if t.seen.fresh && t.s.Plan == nil && t.s.VolumesRemoved && len(t.s.Containers) == 0 {
+		t.become(fleet.StatusDestroyed, fleet.ReasonGone, "")
+		t.remove = true
+	}
+	return true
+}

@@ -1,0 +1,81 @@
+package projection
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rules are all rules that can be dropped.
+var rules = []Rule{
+	RuleP18Destroy, RuleP2Unreadable, RuleNewKey, RulePlanAnswers, RuleS6Supersede, RuleS11DropHeld, RuleS11Holds,
+	RuleSee, RuleC11Crashes, RuleP5Active, RuleP5FreshProbe, RuleP8Endpoint, RuleD3Ownership, RuleRefused,
+	RuleP10Stall, RuleP4Absent, RuleC7Foreign, RuleP7Image, RuleDeployment, RuleP9Retry, RuleG4Admission, RuleWakeUp,
+	RuleP14Document, RuleC2Restart, RuleC4Leftovers, RuleEffectsGuard, RuleP18Absence, RuleClockHeld,
+	RuleS10Observe, RuleURLOnce, RuleSettledRefusal, RuleSilence,
+}
+
+// Each rule matters: where one is dropped, the exploration complains. It visits what
+// TestExploration_everyCombinationHeals and TestExploration_everyStateHeals visit, until
+// the first complaint.
+func TestExploration_noticesEveryDroppedRule(t *testing.T) {
+	v := variant{}
+	begin := starts(v)
+	for _, rule := range rules {
+		t.Run(string(rule), func(t *testing.T) {
+			t.Parallel()
+			x := newExplorer(1)
+			x.without = rule
+			start := time.Now()
+			x.explore(begin...)
+			if len(x.complaints) == 0 {
+				x.combinations(v, worlds()[:1])
+			}
+			if len(x.complaints) == 0 {
+				x = newExplorer(2)
+				x.without = rule
+				x.explore(begin...)
+			}
+			if len(x.complaints) == 0 {
+				t.Fatalf("nobody misses it: %d states visited by %d transitions", len(x.states), x.transitions)
+			}
+			what, _, _ := strings.Cut(x.complaints[0], "\n")
+			t.Logf("after %d turns and %s: %s", x.turns, time.Since(start).Round(time.Millisecond), what)
+		})
+	}
+}
+
+// The list above is complete, and each rule is asked for by the code.
+func TestRules_everyRuleIsListed(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "rules.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[Rule]bool{}
+	for _, rule := range rules {
+		listed[rule] = true
+	}
+	declared := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); !ok || kind.Name != "Rule" {
+			return true
+		}
+		declared++
+		text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil || !listed[Rule(text)] {
+			t.Errorf("%s is not listed", spec.Names[0].Name)
+		}
+		return true
+	})
+	if declared != len(rules) {
+		t.Errorf("rules.go declares %d rules, %d are listed", declared, len(rules))
+	}
+}
