@@ -101,9 +101,9 @@ type List[T any] struct {
 
 // ServerChanges is the answer to a long poll of a region.
 type ServerChanges struct {
-	// Full says that Items are all servers of the region, and that one which is not
-	// among them does not exist: the first answer, and the one to a cursor of another
-	// store or from too long ago.
+	// Full says that Items are all servers of the region: the first answer, and the one
+	// to a cursor of another store or from too long ago. One that is not among them does
+	// not exist, or its record cannot be read: reading it by itself tells.
 	Full   bool               `json:"full"`
 	Items  []fleet.ServerView `json:"items"` // changed since the cursor
 	Gone   []fleet.ServerKey  `json:"gone,omitempty"`

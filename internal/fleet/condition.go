@@ -83,14 +83,13 @@ const (
 	ReasonPlanTimedOut    Reason = "PlanTimedOut"
 
 	// verdicts
-	ReasonPaused       Reason = "Paused"
-	ReasonObserveOnly  Reason = "ObserveOnly"
-	ReasonAdmission    Reason = "Admission"
-	ReasonNotLeader    Reason = "NotLeader"
-	ReasonAccepted     Reason = "Accepted" // written, not projected yet
-	ReasonUnpublishing Reason = "Unpublishing"
-	ReasonDeleting     Reason = "Deleting"
-	ReasonGone         Reason = "Gone"
+	ReasonPaused      Reason = "Paused"
+	ReasonObserveOnly Reason = "ObserveOnly"
+	ReasonAdmission   Reason = "Admission"
+	ReasonNotLeader   Reason = "NotLeader"
+	ReasonAccepted    Reason = "Accepted" // written, not projected yet
+	ReasonDeleting    Reason = "Deleting"
+	ReasonGone        Reason = "Gone"
 )
 
 // Setter names who sets a condition.

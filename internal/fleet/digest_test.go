@@ -115,7 +115,7 @@ func rendered(t *testing.T, edit func(s *Service, o *ServiceOverride)) string {
 }
 
 // Every declared field has a row here: the test fails for one that has none.
-func TestP13_everyRenderedFieldChangesTheDigest(t *testing.T) {
+func TestP13_L3_L50_everyRenderedFieldChangesTheDigest(t *testing.T) {
 	type edit = func(s *Service, o *ServiceOverride)
 	port := func(f func(p *Port)) edit {
 		return func(s *Service, _ *ServiceOverride) {
@@ -218,7 +218,7 @@ func TestP13_everyFieldOfTheDocumentChangesItsDigest(t *testing.T) {
 	check("VolumeDocument", func(d *ServiceDocument) reflect.Value { return reflect.ValueOf(&d.Volumes[0]).Elem() })
 }
 
-func TestP13_orderOfUnorderedInputsDoesNotChangeTheDigest(t *testing.T) {
+func TestP13_L4_orderOfUnorderedInputsDoesNotChangeTheDigest(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]{1,6}`)
 	rapid.Check(t, func(t *rapid.T) {
 		dict := func(label string) map[string]string { return rapid.MapOfN(word, word, 0, 6).Draw(t, label) }

@@ -176,11 +176,18 @@ type Condition struct {
 	LastTransitionTime time.Time       `json:"last_transition_time"`
 }
 
-// Clone returns a copy that shares nothing which a projection changes in place.
+// Clone returns a copy that shares nothing which a turn changes in place: lists, maps
+// and plans. What their elements point to is only ever replaced.
 func (s Status) Clone() Status {
 	s.Aliases = slices.Clone(s.Aliases)
+	s.Containers = slices.Clone(s.Containers)
 	s.Conditions = slices.Clone(s.Conditions)
+	s.Holds = slices.Clone(s.Holds)
 	s.Crashes = maps.Clone(s.Crashes)
-	s.Plan = s.Plan.Clone()
+	s.Plan, s.Intended = s.Plan.Clone(), s.Intended.Clone()
+	if s.Refusal != nil {
+		r := *s.Refusal
+		s.Refusal = &r
+	}
 	return s
 }

@@ -38,7 +38,8 @@ type ServerView struct {
 
 // NewServerView composes the representation of a server. status is nil before the
 // first turn; a status that was projected from an older generation shows as
-// progressing, for nothing is known of the new one yet.
+// progressing, for nothing is known of the new one yet, unless nothing could be seen
+// then: that is no better now.
 func NewServerView(intent Intent, desired Desired, status *Status, latest *Deployment) ServerView {
 	v := ServerView{
 		Account: intent.Account, Region: intent.Region, Generation: intent.Generation, Intent: intent,
@@ -55,7 +56,7 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 		if len(status.Conditions) > 0 {
 			v.Conditions = status.Conditions
 		}
-		if status.Generation != intent.Generation {
+		if status.Generation != intent.Generation && status.Verdict != VerdictUnobserved {
 			v.Verdict, v.Reason, v.Message = VerdictProgressing, ReasonAccepted, ""
 		}
 	}

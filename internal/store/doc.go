@@ -25,6 +25,8 @@
 //   - A region or an account that a server needs cannot go, and no server can come to
 //     one that goes (TestP18_noServerOutlivesItsRegionOrAccount).
 //   - A record of a newer schema is refused (TestG7_newerSchemaIsRefused).
+//   - Events of servers that are gone are kept for a bounded number of them
+//     (TestEvents_ofServersLongGoneAreForgotten).
 //   - One malformed record costs one record (TestView_malformedRecordIsReportedAndSkipped).
 //
 // # Keys
@@ -35,6 +37,7 @@
 //	servers/<region>/<account>/{intent,status,claims}
 //	deployments/<region>/<account>/<%010d sequence>   the newest 50 per server
 //	events/<region>/<account>/<%02d slot>             a ring of 50 per server
+//	refs/departed                                     the last 250 servers that are gone
 //	hosts/<host>  instances/<target>/<name>  ports/<endpoint>/<port>
 //	refs/accounts/<account>/<region>  refs/templates/<template>/<region>
 //

@@ -13,7 +13,18 @@ import (
 // slot is that number modulo MaxEvents.
 const MaxEvents = 50
 
-// Events returns the kept events of a server, the oldest first. They outlive the server.
+// MaxDeparted is how many servers that are gone keep their events: with the ring of each
+// server it bounds the events of all.
+const MaxDeparted = 250
+
+// departed names the servers that are gone and whose events are kept, the longest gone
+// first.
+type departed struct {
+	Servers []fleet.ServerKey `json:"servers"`
+}
+
+// Events returns the kept events of a server, the oldest first. They outlive the server,
+// until MaxDeparted others have gone after it.
 func (r *Records) Events(ctx context.Context, k fleet.ServerKey) (Listing[fleet.Event], error) {
 	l, err := list[fleet.Event](ctx, r, eventFolder(k), PageOptions{})
 	slices.SortFunc(l.Items, func(a, b Versioned[fleet.Event]) int { return cmp.Compare(a.Generation, b.Generation) })
@@ -64,5 +75,29 @@ func (tx *Tx) appendEvents(ctx context.Context, events []fleet.Event) error {
 			tx.write(key, slots[tx.records.prefix+key], func() ([]byte, error) { return encode(e, seq, e.At, tx.now) })
 		}
 	}
+	return nil
+}
+
+// depart notes that a server is gone, and forgets the events of those that went too long
+// ago. One that was declared again meanwhile keeps its own: it departs anew. What is
+// compared here and has changed is read again by the caller.
+func (tx *Tx) depart(ctx context.Context, k fleet.ServerKey) error {
+	record, err := fetch[departed](ctx, tx.records, departedKey)
+	if err != nil {
+		return err
+	}
+	gone := slices.DeleteFunc(slices.Clone(record.Value.Servers), func(o fleet.ServerKey) bool { return o == k })
+	gone = append(gone, k)
+	for ; len(gone) > MaxDeparted; gone = gone[1:] {
+		intent, err := fetch[fleet.Intent](ctx, tx.records, intentKey(gone[0]))
+		if err != nil && fleet.CodeOf(err) != fleet.CodeInternal { // one that cannot be read is there
+			return err
+		}
+		if err == nil && !intent.Exists() {
+			tx.compare(Absent(intentKey(gone[0])))
+			tx.then = append(tx.then, DeletePrefix(eventFolder(gone[0])))
+		}
+	}
+	put(tx, departedKey, record, departed{Servers: gone})
 	return nil
 }

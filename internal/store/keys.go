@@ -41,6 +41,7 @@ const (
 	instancesFolder   = "instances/"
 	portsFolder       = "ports/"
 	refsFolder        = "refs/"
+	departedKey       = refsFolder + "departed"
 )
 
 func serverFolder(k fleet.ServerKey) string { return serversFolder + k.Region + "/" + k.Account + "/" }

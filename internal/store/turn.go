@@ -83,6 +83,9 @@ func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 			if err := tx.appendEvents(ctx, w.Events); err != nil {
 				return err
 			}
+			if err := tx.depart(ctx, w.Key); err != nil {
+				return err
+			}
 		} else {
 			put(tx, claimsKey(w.Key), claims, Claims{Held: held[releaseAtOnce:]})
 		}

@@ -165,13 +165,51 @@ func TestP18_removalTakesEverythingButEvents(t *testing.T) {
 	want := []string{
 		"accounts/acme", "deployments/eu-2/acme/0000000001", "events/eu/acme/01", "events/eu/acme/02",
 		"hosts/acme-eu-2.kura.test", "instances/containers/local/kura-acme-eu-2", "ports/e1/20007",
-		"refs/accounts/acme/eu-2", "refs/templates/default/eu", "refs/templates/default/eu-2", "regions/eu", "regions/eu-2", "schema",
+		"refs/accounts/acme/eu-2", "refs/departed", "refs/templates/default/eu", "refs/templates/default/eu-2", "regions/eu", "regions/eu-2", "schema",
 		"servers/eu-2/acme/claims", "servers/eu-2/acme/intent", "templates/default",
 	}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 	createServer(t, r, acme)
+}
+
+func TestEvents_ofServersLongGoneAreForgotten(t *testing.T) {
+	r, _ := records(t)
+	name := func(i int) fleet.ServerKey { return fleet.ServerKey{Account: fmt.Sprintf("a%04d", i), Region: "eu"} }
+	leave := func(k fleet.ServerKey) {
+		t.Helper()
+		g := gather(t, r, k)
+		w := fleet.TurnWrite{Key: k, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Remove: true,
+			Latest: g.Latest, LatestRevision: g.LatestRevision, Events: []fleet.Event{{Account: k.Account, Region: k.Region, Reason: "Destroyed"}}}
+		if err := r.CommitTurn(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The first and the second go once more, and the third comes back to stay.
+	for i := range 3 {
+		declare(t, r, name(i))
+		leave(name(i))
+	}
+	for i := range 3 {
+		createServer(t, r, name(i))
+	}
+	for i := range 2 {
+		leave(name(i))
+	}
+	for i := 3; i < store.MaxDeparted+2; i++ {
+		declare(t, r, name(i))
+		leave(name(i))
+	}
+	for i, want := range map[int]int{0: 0, 1: 2, 2: 1, 3: 1, store.MaxDeparted + 1: 1} {
+		if l := must[store.Listing[fleet.Event]](t)(r.Events(t.Context(), name(i))); len(l.Items) != want {
+			t.Errorf("server %d has %d events, want %d", i, len(l.Items), want)
+		}
+	}
+	all := must[store.Listing[fleet.Event]](t)(r.AllEvents(t.Context(), store.PageOptions{}))
+	if most := store.MaxDeparted + 2; len(all.Items) > most {
+		t.Errorf("%d events are kept, at most %d are to be", len(all.Items), most)
+	}
 }
 
 func TestEvents_ringKeepsTheNewest(t *testing.T) {

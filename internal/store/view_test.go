@@ -91,15 +91,8 @@ func TestView_showsWhatIsThereAndWhatComes(t *testing.T) {
 	if len(list) != 1 || list[0].Intent.Account != "acme" || revision != v.Revision() {
 		t.Errorf("servers of us: %+v at %d", list, revision)
 	}
-	if len(v.Accounts()) != 2 || len(v.Regions()) != 2 || len(v.Templates()) != 1 || len(v.Tokens()) != 0 {
-		t.Error("collections are not complete")
-	}
-	_, account := v.Account("beta")
-	_, region := v.Region("us")
-	_, template := v.Template("default")
-	_, token := v.Token("none")
-	if !account || !region || !template || token {
-		t.Errorf("found: account %v, region %v, template %v, token %v", account, region, template, token)
+	if len(v.Regions()) != 2 {
+		t.Errorf("regions: %+v", v.Regions())
 	}
 }
 

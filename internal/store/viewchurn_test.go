@@ -96,7 +96,7 @@ func TestView_listsAgainWhenTheWatchEnds(t *testing.T) {
 				var want []string
 				for i := range 12 {
 					tx := r.Begin()
-					tx.PutAccount(store.Versioned[fleet.Account]{}, fleet.Account{ID: fmt.Sprintf("a%02d", i)})
+					tx.PutRegion(store.Versioned[fleet.Region]{}, fleet.Region{Name: fmt.Sprintf("a%02d", i)})
 					revision := commit(t, tx)
 					if err := v.WaitFor(ctx, revision); err != nil {
 						t.Fatal(err)
@@ -104,11 +104,11 @@ func TestView_listsAgainWhenTheWatchEnds(t *testing.T) {
 					want = append(want, fmt.Sprintf("a%02d", i))
 				}
 				var got []string
-				for _, a := range v.Accounts() {
-					got = append(got, a.Value.ID)
+				for _, a := range v.Regions() {
+					got = append(got, a.Value.Name)
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("accounts (-want +got):\n%s", diff)
+					t.Errorf("regions (-want +got):\n%s", diff)
 				}
 				cancel()
 				if err := <-done; err != nil {

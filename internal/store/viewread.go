@@ -52,62 +52,13 @@ func (v *View) ServersOfAccount(id string) []fleet.ServerKey {
 	return v.state.whole(v.state.byAccount[id])
 }
 
-// Account returns an account.
-func (v *View) Account(id string) (Versioned[fleet.Account], bool) {
-	return one(v, func(s *state) map[string]*Versioned[fleet.Account] { return s.accounts }, id)
-}
-
-// Template returns a host template.
-func (v *View) Template(name string) (Versioned[fleet.HostTemplate], bool) {
-	return one(v, func(s *state) map[string]*Versioned[fleet.HostTemplate] { return s.templates }, name)
-}
-
-// Region returns a region.
-func (v *View) Region(name string) (Versioned[fleet.Region], bool) {
-	return one(v, func(s *state) map[string]*Versioned[fleet.Region] { return s.regions }, name)
-}
-
-// Token returns a token.
-func (v *View) Token(id string) (Versioned[fleet.Token], bool) {
-	return one(v, func(s *state) map[string]*Versioned[fleet.Token] { return s.tokens }, id)
-}
-
-// Accounts returns all accounts, sorted by id.
-func (v *View) Accounts() []Versioned[fleet.Account] {
-	return all(v, func(s *state) map[string]*Versioned[fleet.Account] { return s.accounts })
-}
-
-// Templates returns all host templates, sorted by name.
-func (v *View) Templates() []Versioned[fleet.HostTemplate] {
-	return all(v, func(s *state) map[string]*Versioned[fleet.HostTemplate] { return s.templates })
-}
-
 // Regions returns all regions, sorted by name.
 func (v *View) Regions() []Versioned[fleet.Region] {
-	return all(v, func(s *state) map[string]*Versioned[fleet.Region] { return s.regions })
-}
-
-// Tokens returns all tokens, sorted by id.
-func (v *View) Tokens() []Versioned[fleet.Token] {
-	return all(v, func(s *state) map[string]*Versioned[fleet.Token] { return s.tokens })
-}
-
-func one[T any](v *View, of func(*state) map[string]*Versioned[T], name string) (Versioned[T], bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if r, ok := of(v.state)[name]; ok {
-		return *r, true
-	}
-	return Versioned[T]{}, false
-}
-
-func all[T any](v *View, of func(*state) map[string]*Versioned[T]) []Versioned[T] {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	m := of(v.state)
-	out := make([]Versioned[T], 0, len(m))
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, *m[name])
+	out := make([]Versioned[fleet.Region], 0, len(v.state.regions))
+	for _, name := range slices.Sorted(maps.Keys(v.state.regions)) {
+		out = append(out, *v.state.regions[name])
 	}
 	return out
 }
@@ -137,7 +88,8 @@ func gathered(intent *Versioned[fleet.Intent], status *Versioned[fleet.Status], 
 	g := fleet.Gathered{Intent: intent.Value, IntentRevision: intent.Revision, Templates: make(map[string]fleet.HostTemplate, len(templates))}
 	g.Intent.Ports = maps.Clone(g.Intent.Ports)
 	if status != nil {
-		g.Status, g.StatusRevision = cloneStatus(status.Value), status.Revision
+		clone := status.Value.Clone()
+		g.Status, g.StatusRevision = &clone, status.Revision
 	}
 	if latest != nil {
 		d := latest.Value
@@ -155,22 +107,6 @@ func gathered(intent *Versioned[fleet.Intent], status *Versioned[fleet.Status], 
 		g.Templates[name] = t.Value
 	}
 	return g
-}
-
-// cloneStatus copies a status as deep as a turn changes it: lists, maps and plans.
-// What their elements point to is only ever replaced.
-func cloneStatus(s fleet.Status) *fleet.Status {
-	s.Aliases = slices.Clone(s.Aliases)
-	s.Containers = slices.Clone(s.Containers)
-	s.Conditions = slices.Clone(s.Conditions)
-	s.Holds = slices.Clone(s.Holds)
-	s.Crashes = maps.Clone(s.Crashes)
-	s.Plan, s.Intended = s.Plan.Clone(), s.Intended.Clone()
-	if s.Refusal != nil {
-		r := *s.Refusal
-		s.Refusal = &r
-	}
-	return &s
 }
 
 func sortedProblems(m map[string]Problem) []Problem {

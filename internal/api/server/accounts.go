@@ -14,37 +14,25 @@ type IDPath struct {
 	ID string `path:"id" maxLength:"63"`
 }
 
-type objectOutput[T any] struct{ Body T }
-
-type listOutput[T any] struct{ Body api.List[T] }
-
 func showAccount(v store.Versioned[fleet.Account]) api.Account {
 	return api.Account{Generation: v.Generation, Account: v.Value}
 }
 
 func (s *Server) listAccounts(ctx context.Context, in *PageInput) (*listOutput[api.Account], error) {
-	o, err := s.pageOptions(*in)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	l, err := s.records.Accounts(ctx, o)
-	page, err := pageOf(s, l, err, showAccount)
-	return &listOutput[api.Account]{page}, err
+	return listAll(ctx, s, *in, s.records.Accounts, showAccount)
 }
 
-func (s *Server) account(ctx context.Context, id string) (store.Versioned[fleet.Account], error) {
-	if err := plainName(fmt.Sprintf("account %q", id), id); err != nil {
-		return store.Versioned[fleet.Account]{}, err
+func (s *Server) account(id string) object[fleet.Account] {
+	return object[fleet.Account]{
+		what: fmt.Sprintf("account %q", id), name: id, get: s.records.Account,
+		protected: func(a fleet.Account) bool { return a.DeletionProtection },
+		remove:    (*store.Tx).DeleteAccount,
+		next:      "destroy its servers first and wait until they are gone",
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	return s.records.Account(ctx, id)
 }
 
 func (s *Server) getAccount(ctx context.Context, in *struct{ IDPath }) (*objectOutput[api.Account], error) {
-	v, err := s.account(ctx, in.ID)
+	v, err := s.account(in.ID).read(ctx)
 	return &objectOutput[api.Account]{showAccount(v)}, err
 }
 
@@ -110,25 +98,11 @@ func (s *Server) declareAccount(ctx context.Context, what string, declared fleet
 	return w, err
 }
 
-func (s *Server) deleteAccount(ctx context.Context, in *struct{ IDPath }) (*struct{}, error) {
-	if _, err := s.account(ctx, in.ID); err != nil {
-		return nil, err
-	}
-	return nil, s.exclusively(ctx, func(ctx context.Context) error {
-		v, err := s.records.Account(ctx, in.ID)
-		if err != nil {
-			return err
-		}
-		if v.Value.DeletionProtection {
-			return protected(fmt.Sprintf("account %q", in.ID))
-		}
-		tx := s.records.Begin()
-		tx.DeleteAccount(v)
-		_, err = tx.Commit(ctx)
-		return inUse(err, "destroy its servers first and wait until they are gone")
-	})
+type deleteAccountInput struct {
+	IDPath
+	Match
 }
 
-func protected(what string) error {
-	return fleet.Errorf(fleet.CodeConflict, "%s is protected from deletion; set deletion_protection = false and apply that first", what)
+func (s *Server) deleteAccount(ctx context.Context, in *deleteAccountInput) (*struct{}, error) {
+	return nil, s.account(in.ID).delete(ctx, s, in.Match)
 }

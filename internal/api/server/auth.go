@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -48,12 +50,20 @@ func (s *Server) authorize(need fleet.Scope) func(huma.Context, func(huma.Contex
 	}
 }
 
-// record writes a line of the audit log.
+// record writes a line of the audit log. Of the query only what changes the meaning of a
+// write is in it: a token that somebody sent there by mistake must not be.
 func (s *Server) record(ctx huma.Context, token fleet.Token, what, why string) {
 	u := ctx.URL()
+	dry, _ := strconv.ParseBool(u.Query().Get("dry_run"))
 	s.audit.Info(what, "request", requestID(ctx.Context()), "token", token.ID, "token_name", token.Name, "scope", token.Scope,
-		"source", ctx.RemoteAddr(), "method", ctx.Method(), "path", u.Path, "query", u.RawQuery, "status", ctx.Status(), "reason", why)
+		"source", ctx.RemoteAddr(), "method", ctx.Method(), "path", withoutSecret(u.Path), "dry_run", dry, "status", ctx.Status(), "reason", why)
 }
+
+var secretFormat = regexp.MustCompile("(" + tokenPrefix + "_[a-z2-7]+_)[a-z2-7]+")
+
+// withoutSecret leaves of a token in a text only what names it: somebody may send one
+// where its id belongs.
+func withoutSecret(s string) string { return secretFormat.ReplaceAllString(s, "${1}***") }
 
 // refuse answers with a problem before any handler runs.
 func (s *Server) refuse(ctx huma.Context, err error) {

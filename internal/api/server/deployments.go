@@ -25,9 +25,14 @@ func closeDeployment(tx *store.Tx, v store.Versioned[fleet.Deployment], status f
 	return d
 }
 
+// NewestInput is what a list takes that is bounded by itself and answered as one page.
+type NewestInput struct {
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"1000" doc:"The newest so many."`
+}
+
 type deploymentsInput struct {
 	KeyPath
-	PageInput
+	NewestInput
 }
 
 func (s *Server) listDeployments(ctx context.Context, in *deploymentsInput) (*listOutput[fleet.Deployment], error) {
@@ -49,7 +54,8 @@ func (s *Server) listDeployments(ctx context.Context, in *deploymentsInput) (*li
 
 type redeployInput struct {
 	KeyPath
-	Key string `header:"Idempotency-Key" maxLength:"128" doc:"Required. The same key always answers with the same deployment."`
+	Match
+	Key string `header:"Idempotency-Key" maxLength:"128" doc:"Required. The same key answers with the same deployment for as long as that is among those kept."`
 }
 
 type deploymentOutput struct {
@@ -67,7 +73,7 @@ func (s *Server) redeploy(ctx context.Context, in *redeployInput) (*deploymentOu
 	}
 	out := &deploymentOutput{Status: http.StatusCreated}
 	err := s.alongside(ctx, func(ctx context.Context, _ bool) (err error) {
-		out.Body, out.Status, err = s.redeployOnce(ctx, key, in.Key)
+		out.Body, out.Status, err = s.redeployOnce(ctx, key, in.Key, in.Match)
 		return err
 	})
 	if err != nil {
@@ -76,7 +82,7 @@ func (s *Server) redeploy(ctx context.Context, in *redeployInput) (*deploymentOu
 	return out, nil
 }
 
-func (s *Server) redeployOnce(ctx context.Context, key fleet.ServerKey, idempotency string) (fleet.Deployment, int, error) {
+func (s *Server) redeployOnce(ctx context.Context, key fleet.ServerKey, idempotency string, m Match) (fleet.Deployment, int, error) {
 	g, err := s.records.Gather(ctx, key)
 	if err != nil {
 		return fleet.Deployment{}, 0, err
@@ -92,6 +98,9 @@ func (s *Server) redeployOnce(ctx context.Context, key fleet.ServerKey, idempote
 	}
 	if g.Intent.Deleting != nil {
 		return fleet.Deployment{}, 0, fleet.Errorf(fleet.CodeConflict, "server %s is being destroyed; it cannot be redeployed", key)
+	}
+	if err := m.check("server "+key.String(), g.Intent.Generation); err != nil {
+		return fleet.Deployment{}, 0, err
 	}
 	now, next := s.now().UTC(), g.Intent
 	next.Generation, next.Deployment = next.Generation+1, next.Deployment+1

@@ -48,7 +48,7 @@ func (s *Server) withRecover(next http.Handler) http.Handler {
 				s.log.Error("request panicked in the middle of its answer", "request", requestID(r.Context()), "panic", p)
 				panic(http.ErrAbortHandler)
 			}
-			s.log.Error("request panicked", "request", requestID(r.Context()), "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+			s.log.Error("request panicked", "request", requestID(r.Context()), "method", r.Method, "path", withoutSecret(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
 			writeProblem(w, r, api.Problem{Status: http.StatusInternalServerError, Code: fleet.CodeInternal,
 				Detail: "kurad failed to answer; its log says why under request " + requestID(r.Context())})
 		}()

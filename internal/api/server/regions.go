@@ -15,28 +15,20 @@ func showRegion(v store.Versioned[fleet.Region]) api.Region {
 }
 
 func (s *Server) listRegions(ctx context.Context, in *PageInput) (*listOutput[api.Region], error) {
-	o, err := s.pageOptions(*in)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	l, err := s.records.Regions(ctx, o)
-	page, err := pageOf(s, l, err, showRegion)
-	return &listOutput[api.Region]{page}, err
+	return listAll(ctx, s, *in, s.records.Regions, showRegion)
 }
 
-func (s *Server) region(ctx context.Context, name string) (store.Versioned[fleet.Region], error) {
-	if err := plainName(fmt.Sprintf("region %q", name), name); err != nil {
-		return store.Versioned[fleet.Region]{}, err
+func (s *Server) region(name string) object[fleet.Region] {
+	return object[fleet.Region]{
+		what: fmt.Sprintf("region %q", name), name: name, get: s.records.Region,
+		protected: func(r fleet.Region) bool { return r.DeletionProtection },
+		remove:    (*store.Tx).DeleteRegion,
+		next:      "destroy its servers first and wait until they are gone",
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	return s.records.Region(ctx, name)
 }
 
 func (s *Server) getRegion(ctx context.Context, in *struct{ NamePath }) (*objectOutput[api.Region], error) {
-	v, err := s.region(ctx, in.Name)
+	v, err := s.region(in.Name).read(ctx)
 	return &objectOutput[api.Region]{showRegion(v)}, err
 }
 
@@ -226,21 +218,11 @@ func fits(g fleet.Gathered, r fleet.Region) error {
 	return regionFault(r, "/containers/services", "server %s does not fit: %v; change its overrides first", g.Intent.Key(), fault)
 }
 
-func (s *Server) deleteRegion(ctx context.Context, in *struct{ NamePath }) (*struct{}, error) {
-	if _, err := s.region(ctx, in.Name); err != nil {
-		return nil, err
-	}
-	return nil, s.exclusively(ctx, func(ctx context.Context) error {
-		v, err := s.records.Region(ctx, in.Name)
-		if err != nil {
-			return err
-		}
-		if v.Value.DeletionProtection {
-			return protected(fmt.Sprintf("region %q", in.Name))
-		}
-		tx := s.records.Begin()
-		tx.DeleteRegion(v)
-		_, err = tx.Commit(ctx)
-		return inUse(err, "destroy its servers first and wait until they are gone")
-	})
+type deleteRegionInput struct {
+	NamePath
+	Match
+}
+
+func (s *Server) deleteRegion(ctx context.Context, in *deleteRegionInput) (*struct{}, error) {
+	return nil, s.region(in.Name).delete(ctx, s, in.Match)
 }

@@ -14,7 +14,7 @@ import (
 // its servers that is not being destroyed and whose name is ours, those that answer
 // first. There is no mirror of this to keep in step.
 func (s *Server) listEndpoints(ctx context.Context, in *struct{ IDPath }) (*listOutput[api.Endpoint], error) {
-	if _, err := s.account(ctx, in.ID); err != nil {
+	if _, err := s.account(in.ID).read(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.catchUp(ctx); err != nil {
@@ -95,11 +95,11 @@ func (s *Server) listEvents(ctx context.Context, in *eventsInput) (*listOutput[f
 	return &listOutput[fleet.Event]{api.List[fleet.Event]{Items: kept}}, nil
 }
 
-func (s *Server) listTokens(ctx context.Context, _ *PageInput) (*listOutput[api.TokenInfo], error) {
+func (s *Server) listTokens(ctx context.Context, in *NewestInput) (*listOutput[api.TokenInfo], error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	all, err := s.tokens.List(ctx) // a bounded number: one page
-	return &listOutput[api.TokenInfo]{api.List[api.TokenInfo]{Items: all}}, err
+	return &listOutput[api.TokenInfo]{api.List[api.TokenInfo]{Items: all[:min(len(all), in.Limit)]}}, err
 }
 
 // issuedToken is the one answer that holds a secret.

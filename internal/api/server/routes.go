@@ -90,7 +90,7 @@ func handle[I, O any](s *Server, r route, h func(context.Context, *I) (*O, error
 }
 
 // describe returns the OpenAPI document, with what huma cannot know: a write answers 201
-// where it made something, and no error has huma's own shape.
+// where it made something, a read 304 where the client has it already, and no error has huma's own shape.
 func (s *Server) describe() ([]byte, error) {
 	doc := s.api.OpenAPI()
 	for _, path := range doc.Paths {
@@ -100,6 +100,7 @@ func (s *Server) describe() ([]byte, error) {
 			}
 		}
 	}
+	doc.Paths["/v1/servers/{account}/{region}"].Get.Responses["304"] = &huma.Response{Description: "It is as If-None-Match says."}
 	delete(doc.Components.Schemas.Map(), "ErrorModel")
 	delete(doc.Components.Schemas.Map(), "ErrorDetail")
 	return json.Marshal(doc)

@@ -74,6 +74,8 @@ type Server struct {
 	changes   *changes
 	snapshots *snapshots
 	waiters   chan struct{}
+	ended     chan struct{} // closed by Close
+	close     sync.Once
 
 	// neighbours is held for writing by writes of accounts, templates and regions,
 	// and for reading by writes of servers.
@@ -99,11 +101,15 @@ func New(cfg Config) (*Server, error) {
 	s.changes = follow(s.view)
 	s.snapshots = &snapshots{now: s.now}
 	s.waiters = make(chan struct{}, maxWaiters)
+	s.ended = make(chan struct{})
 	return s, s.routes()
 }
 
-// Close ends what waits: long polls answer at once.
-func (s *Server) Close() { s.changes.close() }
+// Close ends what waits: long polls and fresh looks answer at once, with what there is.
+func (s *Server) Close() {
+	s.changes.close()
+	s.close.Do(func() { close(s.ended) })
+}
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

@@ -142,6 +142,13 @@ func (s *Server) readServer(ctx context.Context, key fleet.ServerKey, observe bo
 		}
 		within, cancel := context.WithTimeout(ctx, api.MaxObserve)
 		defer cancel()
+		go func() { // a look under way does not keep a daemon that ends
+			select {
+			case <-s.ended:
+				cancel()
+			case <-within.Done():
+			}
+		}()
 		if err := s.turns.ObserveNow(within, key); err != nil {
 			if ctx.Err() != nil {
 				return fleet.ServerView{}, err

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -112,6 +113,31 @@ func TestIfMatch_aWriteInBetweenIsAClearError(t *testing.T) {
 	wantFault(t, err, fleet.CodePrecondition, "", "server acme/eu is at generation 2, not 1", "read it again")
 	_, err = w.client.PutServer(t.Context(), srv("other", "eu", "v3"), api.PutOptions{IfMatch: 1})
 	wantFault(t, err, fleet.CodePrecondition, "", "does not exist")
+}
+
+// A condition that a write would pass over protects nobody.
+func TestIfMatch_holdsForEveryWrite(t *testing.T) {
+	w := newWorld(t)
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	for _, call := range [][2]string{
+		{"POST", "/v1/servers/acme/eu:redeploy"}, {"DELETE", "/v1/servers/acme/eu"},
+		{"DELETE", "/v1/regions/eu"}, {"DELETE", "/v1/accounts/acme"}, {"DELETE", "/v1/host-templates/public"},
+	} {
+		p := w.problem(call[0], call[1], "", w.admin, "If-Match", `"7"`, "Idempotency-Key", "a")
+		if p.Code != fleet.CodePrecondition || !strings.Contains(p.Detail, "is at generation 1, not 7") {
+			t.Errorf("%s: %+v", call, p)
+		}
+		if p := w.problem(call[0], call[1], "", w.admin, "If-Match", "W/x", "Idempotency-Key", "a"); p.Code != fleet.CodeInvalid {
+			t.Errorf("%s: %+v", call, p)
+		}
+	}
+	if resp, b := w.do("POST", "/v1/servers/acme/eu:redeploy", "", w.admin, "If-Match", `"1"`, "Idempotency-Key", "a"); resp.StatusCode != 201 {
+		t.Errorf("%d %s", resp.StatusCode, b)
+	}
+	if resp, b := w.do("DELETE", "/v1/servers/acme/eu", "", w.admin, "If-Match", `"2"`); resp.StatusCode != 202 {
+		t.Errorf("%d %s", resp.StatusCode, b)
+	}
 }
 
 func TestP12_redeployIsIdempotentByKey(t *testing.T) {

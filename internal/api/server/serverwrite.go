@@ -264,7 +264,10 @@ func (s *Server) history(ctx context.Context, prev store.Versioned[fleet.Intent]
 	return latest, status, err
 }
 
-type deleteServerInput struct{ KeyPath }
+type deleteServerInput struct {
+	KeyPath
+	Match
+}
 
 type serverOutput struct{ Body fleet.ServerView }
 
@@ -279,6 +282,9 @@ func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serv
 			return err
 		}
 		if g.Intent.Deleting == nil {
+			if err := in.check("server "+in.key().String(), g.Intent.Generation); err != nil {
+				return err
+			}
 			if err := s.destroy(ctx, &g); err != nil {
 				return err
 			}

@@ -17,33 +17,27 @@ type NamePath struct {
 // showTemplate adds what follows from a pattern here. One that another environment has
 // made collide since it was stored has no example.
 func (s *Server) showTemplate(v store.Versioned[fleet.HostTemplate]) api.HostTemplate {
-	example, _ := s.env.RenderHost(v.Value.Pattern, fleet.HostInput{AccountHandle: "acme", ClusterID: "eu-central", Region: "eu-central"})
-	return api.HostTemplate{Generation: v.Generation, HostTemplate: v.Value, EnvSuffix: s.env.Suffix, Zone: fleet.Zone(v.Value.Pattern), Example: example}
+	return api.HostTemplate{
+		Generation: v.Generation, HostTemplate: v.Value, EnvSuffix: s.env.Suffix,
+		Zone: fleet.Zone(v.Value.Pattern), Example: s.env.ExampleHost(v.Value.Pattern),
+	}
 }
 
 func (s *Server) listTemplates(ctx context.Context, in *PageInput) (*listOutput[api.HostTemplate], error) {
-	o, err := s.pageOptions(*in)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	l, err := s.records.Templates(ctx, o)
-	page, err := pageOf(s, l, err, s.showTemplate)
-	return &listOutput[api.HostTemplate]{page}, err
+	return listAll(ctx, s, *in, s.records.Templates, s.showTemplate)
 }
 
-func (s *Server) template(ctx context.Context, name string) (store.Versioned[fleet.HostTemplate], error) {
-	if err := plainName(fmt.Sprintf("host template %q", name), name); err != nil {
-		return store.Versioned[fleet.HostTemplate]{}, err
+func (s *Server) template(name string) object[fleet.HostTemplate] {
+	return object[fleet.HostTemplate]{
+		what: fmt.Sprintf("host template %q", name), name: name, get: s.records.Template,
+		protected: func(fleet.HostTemplate) bool { return false },
+		remove:    (*store.Tx).DeleteTemplate,
+		next:      "delete that region first, or let it name another template",
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	return s.records.Template(ctx, name)
 }
 
 func (s *Server) getTemplate(ctx context.Context, in *struct{ NamePath }) (*objectOutput[api.HostTemplate], error) {
-	v, err := s.template(ctx, in.Name)
+	v, err := s.template(in.Name).read(ctx)
 	return &objectOutput[api.HostTemplate]{s.showTemplate(v)}, err
 }
 
@@ -113,18 +107,11 @@ func (s *Server) declareTemplate(ctx context.Context, what string, declared flee
 	return w, err
 }
 
-func (s *Server) deleteTemplate(ctx context.Context, in *struct{ NamePath }) (*struct{}, error) {
-	if _, err := s.template(ctx, in.Name); err != nil {
-		return nil, err
-	}
-	return nil, s.exclusively(ctx, func(ctx context.Context) error {
-		v, err := s.records.Template(ctx, in.Name)
-		if err != nil {
-			return err
-		}
-		tx := s.records.Begin()
-		tx.DeleteTemplate(v)
-		_, err = tx.Commit(ctx)
-		return inUse(err, "delete that region first, or let it name another template")
-	})
+type deleteTemplateInput struct {
+	NamePath
+	Match
+}
+
+func (s *Server) deleteTemplate(ctx context.Context, in *deleteTemplateInput) (*struct{}, error) {
+	return nil, s.template(in.Name).delete(ctx, s, in.Match)
 }

@@ -30,8 +30,16 @@ func (s *Server) waitServers(ctx context.Context, region, wait, after string) (a
 	for _, k := range keys {
 		if g, ok := s.view.Server(k); ok {
 			out.Items = append(out.Items, s.show(g))
-		} else {
+			continue
+		}
+		// The view leaves out what it cannot read as well: only the store's own word
+		// makes a server gone.
+		_, err := s.gather(ctx, k)
+		switch code := fleet.CodeOf(err); {
+		case code == fleet.CodeNotFound:
 			out.Gone = append(out.Gone, k)
+		case code == fleet.CodeUnavailable || ctx.Err() != nil:
+			return api.ServerChanges{}, err
 		}
 	}
 	return out, nil

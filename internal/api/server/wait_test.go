@@ -132,6 +132,53 @@ func TestWait_endsWithTheDaemon(t *testing.T) {
 	}
 }
 
+func TestObserveNow_endsWithTheDaemon(t *testing.T) {
+	w := newWorld(t)
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	begun := make(chan struct{})
+	w.turns.observe = func(ctx context.Context, _ fleet.ServerKey) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	go func() {
+		<-begun
+		w.api.Close()
+	}()
+	started := time.Now()
+	got, err := w.client.GetServer(t.Context(), key("acme", "eu"), api.GetOptions{ObserveNow: true})
+	if err != nil || !got.Stale || got.Account != "acme" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if took := time.Since(started); took >= api.MaxObserve {
+		t.Errorf("it kept the daemon for %s", took)
+	}
+}
+
+// The view leaves out a server whose record cannot be read. It is not gone for that.
+func TestWaitServers_whatCannotBeReadIsNotGone(t *testing.T) {
+	below := store.NewMemory()
+	w := newWorldOn(t, below)
+	ctx := t.Context()
+	w.seed([]string{"eu"}, "acme", "beta")
+	w.put(srv("acme", "eu", "v1"))
+	w.put(srv("beta", "eu", "v1"))
+	all, err := w.client.WaitServers(ctx, "eu", "", 0)
+	w.must(nil, err)
+	_, err = below.Txn(ctx, store.Txn{Then: []store.Op{store.Put("/kura/v1/staging/servers/eu/acme/status", []byte("not JSON"))}})
+	w.must(nil, err)
+	got, err := w.client.WaitServers(ctx, "eu", all.Cursor, time.Minute)
+	if err != nil || got.Full || len(got.Gone) != 0 || got.Cursor == all.Cursor {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err = w.client.GetServer(ctx, key("acme", "eu"), api.GetOptions{})
+	wantFault(t, err, fleet.CodeInternal, "")
+	if got, err := w.client.GetServer(ctx, key("beta", "eu"), api.GetOptions{}); err != nil || got.Account != "beta" {
+		t.Errorf("its neighbour: %+v, %v", got, err)
+	}
+}
+
 func TestObserveNow_asksForATurnAndSaysWhenItIsStale(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	w.seed([]string{"eu"}, "acme")
@@ -226,8 +273,14 @@ func TestBootstrap_writesOneAdminTokenReadableByItsOwner(t *testing.T) {
 	if err != nil || token.Scope != fleet.ScopeAdmin {
 		t.Errorf("%+v, %v", token, err)
 	}
+	if err := os.WriteFile(path, []byte("the operator's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if _, made, err := tokens.Bootstrap(t.Context(), dir); made || err != nil {
 		t.Errorf("second start: %v, %v", made, err)
+	}
+	if text, err := os.ReadFile(path); string(text) != "the operator's" || err != nil {
+		t.Errorf("the second start wrote the file again: %q, %v", text, err)
 	}
 	if _, _, err := server.NewTokens(store.NewRecords(store.NewMemory(), "x"), nil).Bootstrap(t.Context(), filepath.Join(dir, "missing")); err == nil {
 		t.Error("a missing data directory was no error")

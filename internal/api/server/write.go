@@ -35,9 +35,14 @@ func retry(write func() error) error {
 	}
 }
 
+// Match is the condition of every write of an object.
+type Match struct {
+	IfMatch string `header:"If-Match" maxLength:"64" doc:"Generation that the object must have, in quotes."`
+}
+
 // Condition is what a PUT takes besides its body.
 type Condition struct {
-	IfMatch     string `header:"If-Match" maxLength:"64" doc:"Generation that the object must have, in quotes."`
+	Match
 	IfNoneMatch string `header:"If-None-Match" maxLength:"64" doc:"*: create only; an object that exists is a conflict."`
 	DryRun      bool   `query:"dry_run" doc:"Validate and warn, write nothing."`
 }
@@ -52,12 +57,17 @@ func (c Condition) check(what string, generation int64) error {
 			return fleet.Errorf(fleet.CodeConflict, "%s exists already, at generation %d; import it, or choose another name", what, generation)
 		}
 	}
-	if c.IfMatch == "" {
+	return c.Match.check(what, generation)
+}
+
+// check compares the generation that is asked for with the present one.
+func (m Match) check(what string, generation int64) error {
+	if m.IfMatch == "" {
 		return nil
 	}
-	want, err := strconv.ParseInt(strings.Trim(c.IfMatch, `"`), 10, 64)
+	want, err := strconv.ParseInt(strings.Trim(m.IfMatch, `"`), 10, 64)
 	if err != nil || want < 1 {
-		return fleet.Errorf(fleet.CodeInvalid, "%s: If-Match %s is no generation such as \"3\"", what, c.IfMatch)
+		return fleet.Errorf(fleet.CodeInvalid, "%s: If-Match %s is no generation such as \"3\"", what, m.IfMatch)
 	}
 	switch {
 	case generation == 0:

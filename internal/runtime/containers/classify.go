@@ -87,7 +87,7 @@ func sorted(status int, reason fleet.Reason) meaning {
 
 // ReadFailure tells why a List did not answer (P2). Since and Count are the caller's.
 func ReadFailure(err error) fleet.ReadFailure {
-	f := fleet.ReadFailure{Reason: fleet.ReasonRuntimeError, Message: shorten(err)}
+	f := fleet.ReadFailure{Reason: fleet.ReasonRuntimeError, Message: shorten(err.Error())}
 	switch statusOf(err) {
 	case unanswered:
 		f.Reason = fleet.ReasonEndpointUnreachable
@@ -122,8 +122,8 @@ const maxMessage = 400
 
 // shorten makes an engine's answer fit to be shown: one line, without the client's
 // preface, cut in the middle, since its beginning and its end say most.
-func shorten(err error) string {
-	s := strings.ReplaceAll(err.Error(), "Error response from daemon: ", "")
+func shorten(s string) string {
+	s = strings.ReplaceAll(s, "Error response from daemon: ", "")
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > maxMessage {
 		s = string(r[:maxMessage/2]) + " … " + string(r[len(r)-maxMessage/2:])

@@ -3,6 +3,8 @@ package containers_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -129,6 +131,51 @@ func TestClassify_messagesAreShort(t *testing.T) {
 	o := fakeEngine(t, s.world).Execute(t.Context(), acme, "kura-acme-eu", s.task, document())
 	if len([]rune(o.Message)) > 500 || !strings.Contains(o.Message, "first word") || !strings.HasSuffix(o.Message, "word last") {
 		t.Errorf("message of %d bytes: %q", len(o.Message), o.Message)
+	}
+}
+
+// What was never sent cannot land later: an engine that is not there keeps nobody waiting
+// for its effects. Any other silence does.
+func TestP18_onlyWhatWasNeverSentCannotLandLater(t *testing.T) {
+	refusing := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: refusing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	garbled := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = conn.Write([]byte("hello\r\n\r\n"))
+		_ = conn.Close()
+	}
+	s := steps()["start"]
+	with := func(h http.HandlerFunc) *containers.Endpoint {
+		routes := maps.Clone(s.world)
+		routes[s.call] = h
+		return fakeEngine(t, routes)
+	}
+	for name, c := range map[string]struct {
+		endpoint *containers.Endpoint
+		answered bool
+	}{
+		"no socket": {open(t, containers.Config{Name: "local", Socket: filepath.Join(t.TempDir(), "none")}), true},
+		"refused":   {open(t, containers.Config{Name: "local", Socket: refusing}), true},
+		"hung up":   {with(hangUp), false},
+		"no HTTP":   {with(garbled), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := c.endpoint.Execute(t.Context(), acme, "kura-acme-eu", s.task, document())
+			if o.Class != fleet.ClassTransient || o.Reason != fleet.ReasonEndpointUnreachable || o.Answered != c.answered {
+				t.Errorf("%+v, want answered %t", o, c.answered)
+			}
+		})
 	}
 }
 

@@ -1,9 +1,11 @@
 package containers
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +39,29 @@ type Config struct {
 
 // String names the endpoint and its socket. It shows no variable: they may be secret.
 func (c Config) String() string { return c.Name + "=unix://" + c.Socket }
+
+// leastSecret is how long a value is at least that hide looks for: of shorter ones,
+// such as 1 and true, every text is full.
+const leastSecret = 6
+
+// hide takes the values of the variable sets out of what an engine says: it may repeat
+// in an error what it was given, and errors are stored and shown.
+func (c Config) hide(s string) string {
+	var values []string
+	for _, set := range c.EnvSets {
+		for _, value := range set {
+			if len(value) >= leastSecret && strings.Contains(s, value) {
+				values = append(values, value)
+			}
+		}
+	}
+	// The longest first: one may be a part of another.
+	slices.SortFunc(values, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	for _, value := range values {
+		s = strings.ReplaceAll(s, value, "***")
+	}
+	return s
+}
 
 const endpointExample = "name=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura"
 

@@ -4,7 +4,7 @@
 // Invariants, with the tests that guard them (TestPodman runs package conformance):
 //   - One listing of an endpoint answers for all its servers; what a listing shows of a
 //     running container is never compared with a document (L59:
-//     TestPodman/C3_listingsAndRepeatedTasksKeepTheContainer).
+//     TestPodman/C3_L59_listingsAndRepeatedTasksKeepTheContainer).
 //   - Whatever acts on a container reads its labels first and leaves what is not of
 //     that server of this environment alone (TestPodman/C7_…).
 //   - Every task may be repeated, after a crash at any point of it too

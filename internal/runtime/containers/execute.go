@@ -2,8 +2,10 @@ package containers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -108,10 +110,18 @@ func (r run) failed(op operation, err error) fleet.Outcome {
 	status := statusOf(err)
 	m := classify(op, status)
 	return fleet.Outcome{
-		Class: m.class, Reason: m.reason, // Where the engine could not be connected to, nothing was sent that may land later.
-		Answered: status != unanswered || client.IsErrConnectionFailed(err),
-		Message:  fmt.Sprintf("%s: %s", r.attempt(op), shorten(err)),
+		Class: m.class, Reason: m.reason,
+		Answered: status != unanswered || neverSent(err),
+		Message:  fmt.Sprintf("%s: %s", r.attempt(op), shorten(r.cfg.hide(err.Error()))),
 	}
+}
+
+// neverSent reports whether the engine could not be connected to, so that nothing may
+// land later. The client calls every broken connection a failed one; of those that broke
+// off after the request it keeps the URL's error, of the others only the cause.
+func neverSent(err error) bool {
+	_, sent := errors.AsType[*url.Error](err)
+	return client.IsErrConnectionFailed(err) && !sent
 }
 
 // attempt says what was attempted on what.

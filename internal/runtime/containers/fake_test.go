@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/runtime/containers"
 )
@@ -20,26 +22,37 @@ var acme = fleet.ServerKey{Account: "acme", Region: "eu"}
 // fakeEngine answers routes ("METHOD /path" without the version) over a unix socket.
 func fakeEngine(t *testing.T, routes map[string]http.HandlerFunc) *containers.Endpoint {
 	t.Helper()
+	return fakeEngineOf(t, containers.Config{Name: "local"}, nil, routes)
+}
+
+// fakeEngineOf is a fakeEngine behind an endpoint of its own configuration and log.
+func fakeEngineOf(t *testing.T, cfg containers.Config, log hclog.Logger, routes map[string]http.HandlerFunc) *containers.Endpoint {
+	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/_ping", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Api-Version", "1.41") })
 	for route, handler := range routes {
 		method, path, _ := strings.Cut(route, " ")
 		mux.HandleFunc(method+" /v1.41"+path, handler)
 	}
-	socket := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", socket)
+	cfg.Socket = filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", cfg.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mux}}
 	server.Start()
 	t.Cleanup(server.Close)
-	return open(t, containers.Config{Name: "local", Socket: socket})
+	return openWith(t, cfg, log)
 }
 
 func open(t *testing.T, cfg containers.Config) *containers.Endpoint {
 	t.Helper()
-	e, err := containers.Open(cfg, fleet.Environment{Name: "staging", Suffix: "-staging"}, nil)
+	return openWith(t, cfg, nil)
+}
+
+func openWith(t *testing.T, cfg containers.Config, log hclog.Logger) *containers.Endpoint {
+	t.Helper()
+	e, err := containers.Open(cfg, fleet.Environment{Name: "staging", Suffix: "-staging"}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,21 +106,3 @@ func engineTime(s string) *time.Time {
 	t = t.UTC()
 	return &t
 }
-
-// Of returns the containers of a listing that concern server key: those that bear one
-// of its names or its labels. One that bears a name and belongs to another server of
-// the same environment is foreign to this one.
-func Of(containers []fleet.Container, key fleet.ServerKey, names []string) []fleet.Container {
-	var out []fleet.Container
-	for _, c := range containers {
-		own := c.Foreign == "" && c.Account == key.Account && c.Region == key.Region
-		if !own && !slices.Contains(names, c.Name) {
-			continue
-		}
-		if !own && c.Foreign == "" {
-			c.Foreign = fmt.Sprintf("server %s/%s of this environment", c.Account, c.Region)
-		}
-		out = append(out, c)
-	}
-	return out
-}

@@ -70,26 +70,6 @@ func TestC1_oneListingAndOnlyStoppedOnesAreLookedAt(t *testing.T) {
 	}
 }
 
-func TestC7_ofAServerByNameOrLabels(t *testing.T) {
-	all := []fleet.Container{
-		{Name: "kura-acme-eu-cache", Foreign: "not made by kurad"},
-		{Name: "kura-acme-eu-cache-next", Account: "acme", Region: "eu"},
-		{Name: "kura-acme-eu-proxy", Account: "beta", Region: "eu"},
-		{Name: "renamed", Account: "acme", Region: "eu"},
-		{Name: "kura-acme-us-cache", Account: "acme", Region: "us"},
-		{Name: "database", Foreign: "not made by kurad"},
-	}
-	got := containers.Of(all, acme, []string{"kura-acme-eu-cache", "kura-acme-eu-proxy"})
-	want := []fleet.Container{all[0], all[1], all[2], all[3]}
-	want[2].Foreign = "server beta/eu of this environment"
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("of %s (-want +got):\n%s", acme, d)
-	}
-	if all[2].Foreign != "" {
-		t.Error("the listing itself was changed")
-	}
-}
-
 func TestC1_watchOpensTheStreamAgainAndSaysThatItMissedSome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// Nothing listens: the stream ends at once, every time.

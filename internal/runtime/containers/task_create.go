@@ -56,7 +56,7 @@ func (r run) create(ctx context.Context) fleet.Outcome {
 		return r.failed(opCreate, err)
 	}
 	for _, w := range made.Warnings {
-		r.log.Warn("engine warns about a container", "container", r.task.Name, "warning", w)
+		r.log.Warn("engine warns about a container", "container", r.task.Name, "warning", r.cfg.hide(w))
 	}
 	return done(made.ID)
 }

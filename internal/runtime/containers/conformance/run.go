@@ -32,14 +32,14 @@ func Run(t *testing.T, target Target) {
 		try  func(*trial)
 	}{
 		{"C2_createdStartedEndedAndStartedAgain", lifecycle},
-		{"C3_listingsAndRepeatedTasksKeepTheContainer", listingsKeep},
+		{"C3_L59_listingsAndRepeatedTasksKeepTheContainer", listingsKeep},
 		{"C4_replaceKeepsOneContainerAndItsPort", replace},
 		{"C4_createUnderATakenName", createTaken},
 		{"C4_goneContainersAreReplanned", gone},
 		{"C4_renameToATakenName", renameTaken},
 		{"C4_removeRefusesWhatRuns", removeRunning},
 		{"C1_eventsNameTheContainerThatDied", events},
-		{"C6_ignoredStopSignalIsKilledAfterItsGraceAndSaid", killedAfterGrace},
+		{"C6_L62_ignoredStopSignalIsKilledAfterItsGraceAndSaid", killedAfterGrace},
 		{"C6_stopSendsTheSignalOfTheContainer", ownSignal},
 		{"C6_frozenContainerIsStopped", frozen},
 		{"C7_foreignContainerIsNeverTouched", foreignContainer},

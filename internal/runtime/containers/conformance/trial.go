@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -194,7 +195,10 @@ func (x *trial) list(e *containers.Endpoint, names ...string) []fleet.Container 
 	if err != nil {
 		x.Fatal(err)
 	}
-	return containers.Of(all, x.key, names)
+	return slices.DeleteFunc(all, func(c fleet.Container) bool {
+		own := c.Foreign == "" && c.Account == x.key.Account && c.Region == x.key.Region
+		return !own && !slices.Contains(names, c.Name)
+	})
 }
 
 func (x *trial) wantState(name, id string, state fleet.ContainerState) fleet.Container {

@@ -1,0 +1,203 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// schemaOf returns what the document says that an answer looks like; nil: it has no body.
+func (w *world) schemaOf(method, path string, status int, contentType string) *huma.Schema {
+	w.t.Helper()
+	item := w.api.OpenAPI().Paths[path]
+	if item == nil {
+		w.t.Fatalf("the document has no %s", path)
+	}
+	op := map[string]*huma.Operation{"GET": item.Get, "PUT": item.Put, "POST": item.Post, "DELETE": item.Delete}[method]
+	if op == nil {
+		w.t.Fatalf("the document has no %s %s", method, path)
+	}
+	r := op.Responses[fmt.Sprint(status)]
+	if r == nil && status >= 400 {
+		r = op.Responses["default"]
+	}
+	if r == nil {
+		w.t.Errorf("%s %s answers %d, which the document does not say", method, path, status)
+		return nil
+	}
+	if len(r.Content) == 0 {
+		return nil
+	}
+	media := r.Content[contentType]
+	if media == nil {
+		w.t.Errorf("%s %s answers %d in %q, and the document says %v", method, path, status, contentType, r.Content)
+		return nil
+	}
+	return media.Schema
+}
+
+// wantBody checks a body that was taken against what the document says is.
+func (w *world) wantBody(method, path, body string) {
+	w.t.Helper()
+	item := w.api.OpenAPI().Paths[path]
+	op := map[string]*huma.Operation{"PUT": item.Put, "POST": item.Post}[method]
+	if op == nil || op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
+		w.t.Errorf("the document says of no body of %s %s", method, path)
+		return
+	}
+	var v any
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		w.t.Fatal(err)
+	}
+	res := &huma.ValidateResult{}
+	huma.Validate(w.api.OpenAPI().Components.Schemas, op.RequestBody.Content["application/json"].Schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, v, res)
+	for _, err := range res.Errors {
+		w.t.Errorf("%s %s takes what the document does not: %v in %s", method, path, err, body)
+	}
+}
+
+// Every answer looks as the document says, whose schemas are closed: one with a field
+// too many is refused.
+func TestOpenAPI_answersLookAsItSays(t *testing.T) {
+	w := newWorld(t)
+	pb := huma.NewPathBuffer(nil, 0)
+	told := map[string]bool{}
+	ask := func(method, path, url, body string, status int, header ...string) []byte {
+		t.Helper()
+		resp, b := w.do(method, url, body, w.admin, header...)
+		if resp.StatusCode != status {
+			t.Fatalf("%s %s: %d, want %d: %s", method, url, resp.StatusCode, status, b)
+		}
+		told[method+" "+path] = true
+		if body != "" && status < 400 {
+			w.wantBody(method, path, body)
+		}
+		schema := w.schemaOf(method, path, status, resp.Header.Get("Content-Type"))
+		if schema == nil {
+			if len(b) != 0 {
+				t.Errorf("%s %s: a body that the document does not speak of: %s", method, url, b)
+			}
+			return b
+		}
+		var v any
+		if err := json.Unmarshal(b, &v); err != nil {
+			t.Fatalf("%s %s: %v in %s", method, url, err, b)
+		}
+		res := &huma.ValidateResult{}
+		pb.Reset()
+		huma.Validate(w.api.OpenAPI().Components.Schemas, schema, pb, huma.ModeReadFromServer, v, res)
+		for _, err := range res.Errors {
+			t.Errorf("%s %s: %v in %s", method, url, err, b)
+		}
+		if object, ok := v.(map[string]any); ok { // the check itself notices
+			object["nobody's"] = 1
+			res = &huma.ValidateResult{}
+			huma.Validate(w.api.OpenAPI().Components.Schemas, schema, pb, huma.ModeReadFromServer, v, res)
+			if len(res.Errors) == 0 {
+				t.Errorf("%s %s: the schema takes any field", method, url)
+			}
+		}
+		return b
+	}
+	text := func(v any) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	const server, servers = "/v1/servers/{account}/{region}", "/v1/servers"
+	ask("PUT", "/v1/host-templates/{name}", "/v1/host-templates/public", text(template()), 201)
+	full := region("eu")
+	full.StallAfter, full.Labels, full.Location = fleet.Duration(time.Minute), map[string]string{"a": "b"}, &fleet.Location{Latitude: 1, Longitude: 2}
+	cache := full.Containers.Services["cache"]
+	cache.Env, cache.GracePeriod, cache.CPUs = map[string]string{"A": "1"}, fleet.Duration(time.Second), 0.5
+	cache.Volumes = []fleet.Volume{{Name: "data", Path: "/data", Retain: true}}
+	full.Containers.Services["cache"] = cache
+	ask("PUT", "/v1/regions/{name}", "/v1/regions/eu", text(full), 201)
+	ask("PUT", "/v1/accounts/{id}", "/v1/accounts/acme", text(fleet.Account{ID: "acme"}), 201)
+	ask("PUT", "/v1/accounts/{id}", "/v1/accounts/acme", text(fleet.Account{ID: "acme", Handle: "apex"}), 200)
+	ask("PUT", server, "/v1/servers/acme/eu", text(srv("acme", "eu", "v1")), 201)
+	ask("GET", server, "/v1/servers/acme/eu", "", 200) // before its first turn
+	now := w.clock.now()
+	w.turn(key("acme", "eu"), func(s *fleet.Status) {
+		active("v1", "https://acme-eu-staging.kura.test:20001")(s)
+		until := now.Add(time.Hour)
+		s.Aliases, s.Holds, s.NextAttempt = []fleet.Alias{{Host: "old.kura.test", Until: &until}}, []fleet.Hold{{Kind: fleet.HoldPaused, Message: "m"}}, &now
+		s.Containers = []fleet.Container{{ID: "x", Name: "kura-acme-eu-cache-staging", State: fleet.ContainerRunning, Ports: map[string]int{"8443/tcp": 20001}, Started: &now}}
+		s.Plan = &fleet.Plan{Kind: fleet.PlanReplace, Tasks: []fleet.Task{{ID: "t", Kind: fleet.TaskStop, State: fleet.TaskDone, Grace: fleet.Duration(time.Second), Outcome: &fleet.Outcome{Class: fleet.ClassOK, At: now}}}}
+		s.Intended = s.Plan
+	})
+	w.turns.at, w.turns.failed = now, 2
+	tx := w.records.Begin()
+	tx.AddEvent(fleet.Event{Account: "acme", Region: "eu", At: now, Type: fleet.EventNormal, Reason: "R", Message: "m"})
+	w.must(tx.Commit(t.Context()))
+	ask("POST", server+":redeploy", "/v1/servers/acme/eu:redeploy", "", 201, "Idempotency-Key", "k")
+	ask("POST", server+":redeploy", "/v1/servers/acme/eu:redeploy", "", 200, "Idempotency-Key", "k")
+	ask("GET", server, "/v1/servers/acme/eu", "", 200)
+	ask("GET", server, "/v1/servers/acme/eu", "", 304, "If-None-Match", "*")
+	ask("GET", server, "/v1/servers/acme/eu?observe=now", "", 200)
+	ask("GET", server, "/v1/servers/acme/eu?wait=1s", "", 200)
+	ask("GET", server, "/v1/servers/nobody/eu?wait=1s", "", 200)
+	ask("GET", server, "/v1/servers/nobody/eu", "", 404)
+	ask("GET", servers, "/v1/servers", "", 200)
+	ask("GET", servers, "/v1/servers?region=eu&wait=1s", "", 200)
+	ask("GET", server+"/deployments", "/v1/servers/acme/eu/deployments?limit=1", "", 200)
+	ask("GET", "/v1/accounts/{id}/endpoints", "/v1/accounts/acme/endpoints", "", 200)
+	ask("GET", "/v1/events", "/v1/events", "", 200)
+	for _, path := range []string{"/v1/version", "/healthz", "/readyz", "/v1/accounts", "/v1/regions", "/v1/host-templates", "/v1/tokens"} {
+		ask("GET", path, path, "", 200)
+	}
+	ask("GET", "/v1/accounts/{id}", "/v1/accounts/acme", "", 200)
+	ask("GET", "/v1/regions/{name}", "/v1/regions/eu", "", 200)
+	ask("GET", "/v1/host-templates/{name}", "/v1/host-templates/public", "", 200)
+	ask("PUT", server, "/v1/servers/acme/eu", `{"account":"acme","region":"eu","image_tag":"a b"}`, 422)
+	var made api.CreatedToken
+	b := ask("POST", "/v1/tokens", "/v1/tokens", `{"name":"t","scope":"read","expires_in":"1h"}`, 201)
+	if err := json.Unmarshal(b, &made); err != nil {
+		t.Fatal(err)
+	}
+	ask("DELETE", "/v1/tokens/{id}", "/v1/tokens/"+made.ID, "", 204)
+	ask("DELETE", server, "/v1/servers/acme/eu", "", 202)
+	w.remove(key("acme", "eu"))
+	ask("DELETE", "/v1/regions/{name}", "/v1/regions/eu", "", 204)
+	ask("DELETE", "/v1/accounts/{id}", "/v1/accounts/acme", "", 204)
+	ask("DELETE", "/v1/host-templates/{name}", "/v1/host-templates/public", "", 204)
+
+	doc, _ := w.openAPI()
+	for path, operations := range doc.Paths {
+		for method := range operations {
+			if name := strings.ToUpper(method) + " " + path; !told[name] && path != "/v1/openapi.json" {
+				t.Errorf("%s was not asked", name)
+			}
+		}
+	}
+}
+
+// A list that is one page says so: it takes no cursor, and a limit means the newest.
+func TestLists_thoseOfOnePageTakeNoCursor(t *testing.T) {
+	w := newWorld(t)
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	w.put(srv("acme", "eu", "v2"))
+	w.token("another", fleet.ScopeRead)
+	for _, path := range []string{"/v1/tokens", "/v1/servers/acme/eu/deployments"} {
+		var all, one api.List[json.RawMessage]
+		w.getJSON(path, &all)
+		w.getJSON(path+"?limit=1", &one)
+		if len(all.Items) != 2 || len(one.Items) != 1 || string(one.Items[0]) != string(all.Items[0]) || one.Next != "" {
+			t.Errorf("%s: %s\nof %s", path, one.Items, all.Items)
+		}
+		if p := w.problem(http.MethodGet, path+"?page=x", "", w.admin); p.Code != fleet.CodeInvalid {
+			t.Errorf("%+v", p)
+		}
+	}
+}
