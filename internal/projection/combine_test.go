@@ -121,7 +121,6 @@ func worlds() []value {
 	fault("observed only", func(f *faults) { f.observe = true })
 	fault("region full", func(f *faults) { f.full = true })
 	ws = append(ws, value{"just started", func(s *sim) { s.silent = true }})
-	// The fast loop ends here.
 	ws = append(ws, value{"listings lag", func(s *sim) { s.look(); s.lag = true }})
 	fault("tasks transient", func(f *faults) { f.tasks = fleet.ClassTransient })
 	fault("tasks unanswered", func(f *faults) { f.tasks = unanswered })

@@ -291,6 +291,7 @@ type efforts struct {
 }
 
 func TestExploration_everyStateHeals(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		of    variant

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Remove removes what an engine of another process, ended or not, left in dir. A
@@ -92,5 +93,17 @@ func removeTree(dir string) error {
 			return fmt.Errorf("unmount %s: %w", point, err)
 		}
 	}
-	return os.RemoveAll(dir)
+	return deleteTree(dir)
+}
+
+// deleteTree deletes dir. Podman's clean-up after a container that ended runs by itself
+// and may still write below dir, which is then not empty: it is deleted again.
+func deleteTree(dir string) error {
+	for tries := 1; ; tries++ {
+		err := os.RemoveAll(dir)
+		if !errors.Is(err, syscall.ENOTEMPTY) || tries == 50 {
+			return err
+		}
+		<-time.After(100 * time.Millisecond)
+	}
 }
