@@ -65,10 +65,10 @@ func openRuntimes(endpoints []string, envSets map[string]string, env fleet.Envir
 	for _, text := range endpoints {
 		cfg, err := containers.ParseEndpoint(text)
 		if err != nil {
-			return nil, fmt.Errorf("--container-endpoint: %w", err)
+			return nil, err
 		}
 		if _, ok := r.containers[cfg.Name]; ok {
-			return nil, fmt.Errorf("--container-endpoint: %q is given twice", cfg.Name)
+			return nil, fmt.Errorf("container endpoint %q is given twice: choose another name for one of them", cfg.Name)
 		}
 		cfg.EnvSets = sets
 		e, err := containers.Open(cfg, env, log.Named(cfg.Name))

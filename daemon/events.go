@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,9 @@ func eventsCommand() *cobra.Command {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q is neither table nor json", output)
 			}
+			if limit < 1 {
+				return fmt.Errorf("--limit %d is not at least 1", limit)
+			}
 			c, err := t.client()
 			if err != nil {
 				return err
@@ -39,6 +43,7 @@ func eventsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			slices.Reverse(events) // the API's are the newest first
 			if output == "json" {
 				return printJSON(cmd.OutOrStdout(), events)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func serveCommand() *cobra.Command {
 		Example: "  kurad serve --environment staging --data-dir /var/lib/kurad \\\n" +
 			"    --container-endpoint local=unix:///run/podman/podman.sock,address=127.0.0.1,ports=20000-29999",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o, cmd.ErrOrStderr()) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.environment, "environment", os.Getenv("KURA_ENVIRONMENT"), "environment that this daemon serves: production, staging, canary, or another one with --env-suffix (KURA_ENVIRONMENT)")
@@ -78,8 +79,8 @@ func defaultDataDir() string {
 	return "kurad-data"
 }
 
-func serve(ctx context.Context, o options) error {
-	log, err := newLogger(o.logLevel, o.logFormat, os.Stderr)
+func serve(ctx context.Context, o options, logTo io.Writer) error {
+	log, err := newLogger(o.logLevel, o.logFormat, logTo)
 	if err != nil {
 		return err
 	}
@@ -104,9 +105,9 @@ type daemon struct {
 	listener net.Listener
 }
 
-// newDaemon checks every flag before it opens anything, then opens the store and the
-// address. What it returns has started nothing but the store.
-func newDaemon(ctx context.Context, o options, log hclog.Logger) (d *daemon, err error) {
+// newDaemon checks every flag before it opens anything, then opens the address and the
+// store. What it returns has started nothing but the store.
+func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err error) {
 	if o.environment == "" {
 		return nil, errors.New("no environment is given: set --environment to production, staging or canary, or to another name together with --env-suffix")
 	}
@@ -119,25 +120,30 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (d *daemon, err
 	}
 	allow, err := readiness.ParseAllow(o.allow)
 	if err != nil {
-		return nil, fmt.Errorf("--probe-allow-cidr: %w", err)
+		return nil, err
 	}
 	roots, err := readiness.LoadRoots(o.roots...)
 	if err != nil {
-		return nil, fmt.Errorf("--probe-ca: %w", err)
+		return nil, err
 	}
 	rts, err := openRuntimes(o.endpoints, o.envSets, env, log.Named("runtime"))
 	if err != nil {
 		return nil, err
 	}
-	d = &daemon{log: log, env: env, runtimes: rts}
+	d := &daemon{log: log, env: env, runtimes: rts}
 	defer func() {
 		if err != nil {
 			d.close()
 		}
 	}()
-	if d.store, err = store.OpenEmbedded(store.Options{Dir: filepath.Join(o.dataDir, "store"), Logger: log.Named("store")}); err != nil {
+	if d.listener, err = server.Listen(o.listen); err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	embedded, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(o.dataDir, "store"), Logger: log.Named("store")})
+	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
+	d.store = embedded
 	records := store.NewRecords(d.store, env.Name)
 	if err = records.Prepare(ctx); err != nil {
 		return nil, fmt.Errorf("prepare the store: %w", err)
@@ -155,9 +161,6 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (d *daemon, err
 		ReadFailure: rts.readFailure, Log: log.Named("reconcile"), Tick: o.tick, Paused: o.paused,
 	})
 	tokens := server.NewTokens(records, time.Now)
-	if d.listener, err = server.Listen(o.listen); err != nil {
-		return nil, err
-	}
 	d.api, err = server.New(server.Config{
 		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: d.loop, Runtimes: rts,
 		Version: version, Logger: log.Named("api"), Now: time.Now,
@@ -167,7 +170,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (d *daemon, err
 	}
 	path, made, err := tokens.Bootstrap(ctx, o.dataDir)
 	if err != nil {
-		return nil, fmt.Errorf("write the first token: %w", err)
+		return nil, err
 	}
 	if made {
 		log.Info("the first start made an admin token", "file", path)
@@ -185,6 +188,8 @@ func (d *daemon) url() string { return "http://" + d.listener.Addr().String() }
 // no new turns, running tasks end, the store is closed.
 func (d *daemon) run(ctx context.Context) error {
 	defer d.close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return quiet(ctx, d.view.Run(ctx)) })
 	revision, err := d.records.Revision(ctx)
@@ -192,7 +197,9 @@ func (d *daemon) run(ctx context.Context) error {
 		err = d.view.WaitFor(ctx, revision)
 	}
 	if err != nil {
-		return fmt.Errorf("load the records: %w", err)
+		err = quiet(ctx, fmt.Errorf("load the records: %w", err))
+		stop()
+		return errors.Join(err, group.Wait())
 	}
 	cancel := d.view.Subscribe(d.heard)
 	defer cancel()
@@ -211,7 +218,11 @@ func (d *daemon) run(ctx context.Context) error {
 		case <-d.store.Failed():
 			return fmt.Errorf("the store has stopped: %w", d.store.Err())
 		case <-ctx.Done():
+			return nil
 		}
+	})
+	group.Go(func() error {
+		<-ctx.Done() // whatever the reason: without the shutdown Serve would go on for ever
 		d.api.Close()
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()

@@ -66,7 +66,7 @@ func tokenListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := newTable(cmd.OutOrStdout())
+			out := newTable()
 			out.AppendHeader(table.Row{"Id", "Name", "Scope", "State", "Made"})
 			for _, k := range tokens {
 				state := "valid"
@@ -80,7 +80,7 @@ func tokenListCommand() *cobra.Command {
 				}
 				out.AppendRow(table.Row{k.ID, k.Name, k.Scope, state, age(k.CreatedAt) + " ago"})
 			}
-			out.Render()
+			render(cmd.OutOrStdout(), out)
 			return nil
 		},
 	}

@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -129,15 +128,6 @@ func moves() []move {
 		ms = append(ms, set("the endpoint: "+string(r), func(s *sim) { s.endpoint = r }))
 	}
 	return ms
-}
-
-// essential picks the disturbances that interrupt work or take something away.
-func essential(all []move) []move {
-	names := []string{
-		"reads stop answering", "tasks are refused", "tasks are not answered", "tasks succeed", "paused", "resumed", "listings lag",
-		"twenty minutes pass", "v2 is declared", "v1 is declared", "destroy is declared", "a container is removed behind its back", "kurad dies after an effect",
-	}
-	return slices.DeleteFunc(all, func(m move) bool { return !slices.Contains(names, m.name) })
 }
 
 // die claims the current task and loses its outcome, with or without its effect.

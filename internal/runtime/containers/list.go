@@ -67,6 +67,11 @@ func (e *Endpoint) observed(item container.Summary) fleet.Container {
 // readExit fills in how c ended. gone says that it has been removed since the listing.
 func (e *Endpoint) readExit(ctx context.Context, c *fleet.Container) (gone bool, err error) {
 	seen, err := e.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
+	if err != nil && !errdefs.IsNotFound(err) {
+		// Podman answers 500 where the container is removed while it looks; a second
+		// look says 404. One that goes must not make a whole endpoint unreadable.
+		seen, err = e.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
+	}
 	if errdefs.IsNotFound(err) {
 		return true, nil
 	}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// printServers is the fleet as a table.
+func printServers(w io.Writer, list []fleet.ServerView) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no servers are declared here")
+		return
+	}
+	slices.SortFunc(list, func(a, b fleet.ServerView) int {
+		return strings.Compare(a.Region+"/"+a.Account, b.Region+"/"+b.Account)
+	})
+	t := newTable()
+	t.AppendHeader(table.Row{"Server", "Verdict", "Reason", "Desired", "Observed", "Serving", "Ready", "For", "Seen"})
+	for _, s := range list {
+		ready, since := readyOf(s)
+		t.AppendRow(table.Row{
+			s.Account + "/" + s.Region, paint(w, s.Verdict), dash(string(s.Reason)), s.Intent.ImageTag,
+			dash(s.ObservedImageTag), dash(s.ServingImageTag), ready, since, seen(s),
+		})
+	}
+	render(w, t)
+}
+
+// readyOf says whether the endpoint answers, and for how long the summary has been as
+// it is.
+func readyOf(s fleet.ServerView) (ready, since string) {
+	ready, since = "-", "-"
+	for _, c := range s.Conditions {
+		if c.Type == fleet.ConditionEndpointReady {
+			ready = map[fleet.ConditionStatus]string{fleet.True: "yes", fleet.False: "no", fleet.Unknown: "?"}[c.Status]
+		}
+		if c.Type == fleet.ConditionReady {
+			since = age(c.LastTransitionTime)
+		}
+	}
+	return ready, since
+}
+
+// printServer is all that is known of one server.
+func printServer(w io.Writer, s serverStory) {
+	key := fleet.ServerKey{Account: s.Account, Region: s.Region}
+	line := func(name, format string, args ...any) {
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-11s %s", name, fmt.Sprintf(format, args...)), " "))
+	}
+	line("server", "%s, instance %s", key, s.Instance)
+	line("verdict", "%s %s", paint(w, s.Verdict), s.Reason)
+	line("status", "%s, generation %d", s.Status, s.Generation)
+	if s.Message != "" {
+		line("", "%s", s.Message)
+	}
+	line("image", "wants %s, observed %s, serves %s", s.Intent.ImageTag, dash(s.ObservedImageTag), dash(s.ServingImageTag))
+	line("url", "%s", dash(s.PublishedURL))
+	if s.PublishedURL != s.DeclaredURL {
+		line("", "declared: %s", s.DeclaredURL)
+	}
+	if d := s.Deployment; d != nil {
+		line("deployment", "%d (%s): %s %s", d.Seq, d.ImageTag, d.Status, d.Reason)
+	}
+	if p := s.Plan; p != nil {
+		line("plan", "%s for %s, attempt %d", p.Kind, p.Cause, p.Attempt)
+		for _, task := range p.Tasks {
+			line("", "  %-8s %s", task.State, task.Describe())
+		}
+	}
+	if p := s.IntendedPlan; p != nil {
+		line("intended", "%s for %s; held", p.Kind, p.Cause)
+	}
+	for _, h := range s.Holds {
+		line("hold", "%s: %s", h.Kind, h.Message)
+	}
+	if s.NextAttempt != nil && s.NextAttempt.After(time.Now()) {
+		line("next try", "in %s", time.Until(*s.NextAttempt).Round(time.Second))
+	}
+	line("seen", "%s", seen(s.ServerView))
+	fmt.Fprintln(w)
+
+	t := newTable()
+	t.AppendHeader(table.Row{"Condition", "Status", "Reason", "For", "Message"})
+	for _, c := range s.Conditions {
+		if c.Reason == fleet.ReasonNotApplicable {
+			continue // what the region does not declare is no news; --output json has it
+		}
+		t.AppendRow(table.Row{c.Type, c.Status, c.Reason, age(c.LastTransitionTime), text.WrapSoft(c.Message, 60)})
+	}
+	render(w, t)
+	if len(s.Containers) > 0 {
+		fmt.Fprintln(w)
+		t = newTable()
+		t.AppendHeader(table.Row{"Container", "Id", "State", "Image"})
+		for _, c := range s.Containers {
+			t.AppendRow(table.Row{c.Name, short(c.ID), c.State, c.Image})
+		}
+		render(w, t)
+	}
+	if len(s.Events) > 0 {
+		fmt.Fprintln(w)
+		printEvents(w, s.Events)
+	}
+}
+
+func printEvents(w io.Writer, events []fleet.Event) {
+	t := newTable()
+	t.AppendHeader(table.Row{"When", "Server", "Type", "Event", "Message"})
+	for _, e := range events {
+		t.AppendRow(table.Row{age(e.At) + " ago", e.Account + "/" + e.Region, e.Type, e.Reason, text.WrapSoft(e.Message, 80)})
+	}
+	render(w, t)
+}
+
+func newTable() table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Options = table.Options{SeparateHeader: true}
+	t.Style().Format.Header = text.FormatUpper
+	return t
+}
+
+// render prints a table without the blanks at the ends of its lines.
+func render(w io.Writer, t table.Writer) {
+	for line := range strings.Lines(t.Render()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// paint colours a verdict on a terminal, unless NO_COLOR says not to.
+func paint(w io.Writer, v fleet.Verdict) string {
+	if !isTerminal(w) || os.Getenv("NO_COLOR") != "" {
+		return string(v)
+	}
+	switch v {
+	case fleet.VerdictConverged:
+		return text.FgGreen.Sprint(v)
+	case fleet.VerdictFailed, fleet.VerdictStalled:
+		return text.FgRed.Sprint(v)
+	case fleet.VerdictUnobserved, fleet.VerdictHeld, fleet.VerdictDrifted, fleet.VerdictAbsent:
+		return text.FgYellow.Sprint(v)
+	case fleet.VerdictProgressing, fleet.VerdictDestroying:
+		return text.FgCyan.Sprint(v)
+	default:
+		return string(v)
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func seen(s fleet.ServerView) string {
+	if s.LastObservedAt == nil {
+		return "never"
+	}
+	if s.FailedReads > 0 {
+		return fmt.Sprintf("%s ago, %d reads failed since", age(*s.LastObservedAt), s.FailedReads)
+	}
+	return age(*s.LastObservedAt) + " ago"
+}
+
+// age says how long ago a time was, in the two units that matter.
+func age(t time.Time) string {
+	d := max(time.Since(t), 0)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+	}
+}
+
+func dash(s string) string { return first(s, "-") }
+
+func short(id string) string {
+	if len(id) > 12 {
+		return id[:12]
+	}
+	return id
+}
