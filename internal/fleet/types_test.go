@@ -196,6 +196,10 @@ func TestServerViews(t *testing.T) {
 	if v = NewServerView(newer, desired, status, nil); v.Status != StatusActive || v.Verdict != VerdictProgressing || v.Reason != ReasonAccepted || v.Message != "" {
 		t.Errorf("of an older generation: got %+v", v)
 	}
+	unseen := &Status{Status: StatusActive, Verdict: VerdictUnobserved, VerdictReason: ReasonEndpointUnreachable, Message: "m", Generation: in.Generation}
+	if v = NewServerView(newer, desired, unseen, nil); v.Verdict != VerdictUnobserved || v.Reason != ReasonEndpointUnreachable || v.Message != "m" {
+		t.Errorf("of an older generation, and not seen since: got %+v", v)
+	}
 	in.Deleting = &at0
 	if v = NewServerView(in, desired, status, nil); v.Status != StatusDestroying || v.Verdict != VerdictDestroying || v.PublishedURL != "" {
 		t.Errorf("P18: being destroyed: got %+v", v)

@@ -16,8 +16,9 @@ type admission struct {
 }
 
 type places struct {
+	most    int // as the last turn of a server of the region saw it
 	held    map[fleet.ServerKey]bool
-	waiting []waiter
+	waiting []waiter // the urgent ones first
 }
 
 type waiter struct {
@@ -41,47 +42,89 @@ func (a *admission) ask(key fleet.ServerKey, urgent bool, most int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.region(key.Region)
+	p.most = most
 	if p.held[key] {
 		return true
 	}
-	i := slices.IndexFunc(p.waiting, func(w waiter) bool { return w.key == key })
-	if i < 0 {
-		i = len(p.waiting)
-		if urgent { // behind the other urgent ones
-			i = slices.IndexFunc(p.waiting, func(w waiter) bool { return !w.urgent })
-			if i < 0 {
-				i = len(p.waiting)
-			}
-		}
-		p.waiting = slices.Insert(p.waiting, i, waiter{key, urgent})
+	if !slices.Contains(p.waiting, waiter{key, urgent}) {
+		p.leave(key) // it waited less urgently, or more
+		p.enter(waiter{key, urgent})
 	}
-	if i >= most-len(p.held) {
+	if slices.Index(p.waiting, waiter{key, urgent}) >= p.free() {
 		return false
 	}
-	p.waiting = slices.Delete(p.waiting, i, i+1)
+	p.leave(key)
 	p.held[key] = true
 	return true
 }
 
 // report says after each turn where the server stands. It returns the servers that may
-// ask again because places became free.
+// ask again because places became free. most is 0 where it is not known.
 func (a *admission) report(key fleet.ServerKey, unsettled, waits bool, most int) []fleet.ServerKey {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.region(key.Region)
+	if most > 0 {
+		p.most = most
+	}
 	if unsettled {
 		p.held[key] = true
 	} else {
 		delete(p.held, key)
 	}
 	if !waits {
-		p.waiting = slices.DeleteFunc(p.waiting, func(w waiter) bool { return w.key == key })
+		p.leave(key)
 	}
-	var next []fleet.ServerKey
-	for _, w := range p.waiting[:max(0, min(len(p.waiting), most-len(p.held)))] {
-		if w.key != key {
-			next = append(next, w.key)
-		}
+	return p.next(key)
+}
+
+// withdraw takes a server that cannot use a place out of the queue. One that it holds
+// it keeps: it may be stored.
+func (a *admission) withdraw(key fleet.ServerKey) []fleet.ServerKey {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.region(key.Region)
+	p.leave(key)
+	return p.next(key)
+}
+
+// forget drops a server that is no more.
+func (a *admission) forget(key fleet.ServerKey) []fleet.ServerKey {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.region(key.Region)
+	delete(p.held, key)
+	p.leave(key)
+	next := p.next(key)
+	if len(p.held) == 0 && len(p.waiting) == 0 {
+		delete(a.regions, key.Region)
 	}
 	return next
+}
+
+func (p *places) free() int { return max(0, p.most-len(p.held)) }
+
+func (p *places) enter(w waiter) {
+	i := len(p.waiting)
+	if w.urgent {
+		if first := slices.IndexFunc(p.waiting, func(o waiter) bool { return !o.urgent }); first >= 0 {
+			i = first
+		}
+	}
+	p.waiting = slices.Insert(p.waiting, i, w)
+}
+
+func (p *places) leave(key fleet.ServerKey) {
+	p.waiting = slices.DeleteFunc(p.waiting, func(w waiter) bool { return w.key == key })
+}
+
+// next names the servers for which there is a place, but the one that has its turn.
+func (p *places) next(but fleet.ServerKey) []fleet.ServerKey {
+	var keys []fleet.ServerKey
+	for _, w := range p.waiting[:min(len(p.waiting), p.free())] {
+		if w.key != but {
+			keys = append(keys, w.key)
+		}
+	}
+	return keys
 }

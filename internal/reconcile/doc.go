@@ -13,11 +13,23 @@
 //
 //   - an effect is a claimed task of a stored plan, and the claim is in the store before
 //     the effect begins (TestS4_planIsStoredBeforeAnyEffect)
-//   - a crash at any write leaves a server that converges to one container under its name
-//     (TestCrash_atEveryWriteOfAReplace)
-//   - at most max_unsettled servers of a region are unsettled at once
-//     (TestG4_massCreationIsAdmittedInSteps)
-//   - every server gets its turn, whatever another one does
-//     (TestP19_aPanickingServerStopsNobody, TestP19_everyServerGetsItsTurn)
-//   - a converged server costs no write and no turn (TestP16_convergedServerCostsNothing)
+//   - a crash at any write or effect leaves a server that converges to one container under
+//     its name, or to none (TestCrash_atEveryWriteOfAReplace, TestCrash_atEveryWriteOfADestroy,
+//     TestL49_aCrashBetweenSeeingAndCorrectingForgetsNothing)
+//   - at most max_unsettled servers of a region are unsettled at once, over restarts and
+//     faults too (TestG4_massCreationIsAdmittedInSteps, TestG4_aRestartKeepsThePlacesThatAreTaken)
+//   - every server gets its turn, whatever another one or another endpoint does
+//     (TestP19_aPanickingServerStopsNobody, TestP19_everyServerGetsItsTurn,
+//     TestP19_anEndpointThatHangsHoldsUpNobodyElse, TestG4_aPlaceThatIsNotWantedGoesToTheNext)
+//   - a converged server, or one that is held, costs no write and no turn but the slow
+//     resync's (TestP16_convergedServerCostsNothing, TestR5_aServerThatIsHeldCostsNoTurns)
+//   - a turn is stored only over what it was computed from, and takes one write
+//     (TestL18_aTurnThatOvertakesADestroyIsRefused, TestL48_aConcurrentWriterIsAConflictAndConverges)
+//   - an answer is recorded only for the claim that it answers
+//     (TestS5_anAnswerOfAnotherLifeIsNotRecorded)
+//   - ?observe=now is answered by a turn that succeeded, with a read and a probe that began
+//     after the request (TestObserveNow_takesATurnWithAFreshReadAndAFreshProbe,
+//     TestObserveNow_isNotAnsweredByATurnThatFailed)
+//   - after any faults, peace leads to what was declared
+//     (TestSimulation_faultsThenPeaceConverges)
 package reconcile

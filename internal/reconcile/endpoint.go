@@ -1,16 +1,20 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// hintDelay lets the events of one change of a container arrive before it is listed.
-const hintDelay = 50 * time.Millisecond
+// settle lets the events of one change of a container arrive before it is listed, and
+// bounds how often an engine that is never quiet is listed.
+const settle = 100 * time.Millisecond
 
 // endpoint observes one container endpoint: one listing per tick serves all its
 // servers, and the engine's event stream pulls the next one forward (C1).
@@ -18,7 +22,6 @@ type endpoint struct {
 	name    string
 	runtime Runtime
 	r       *Reconciler
-	slots   chan struct{} // effects at once
 	asked   chan struct{} // a listing is wanted now
 
 	mu       sync.Mutex
@@ -28,36 +31,44 @@ type endpoint struct {
 	byOwner  map[fleet.ServerKey][]string // names
 	awaiting []chan struct{}              // want a listing that begins from now on
 	stale    map[fleet.ServerKey]bool     // want a turn after the next listing, whatever it shows
+	effects  int                          // under way
+	queued   []fleet.ServerKey            // want to begin one
 }
 
 func newEndpoint(name string, rt Runtime, r *Reconciler) *endpoint {
 	return &endpoint{
-		name: name, runtime: rt, r: r,
-		slots: make(chan struct{}, effectsAtOnce), asked: make(chan struct{}, 1),
-		stale: map[fleet.ServerKey]bool{},
+		name: name, runtime: rt, r: r, asked: make(chan struct{}, 1), stale: map[fleet.ServerKey]bool{},
 	}
 }
 
-// observe lists at every tick, and at once when asked.
-func (e *endpoint) observe(ctx context.Context) error {
+// observe lists at every tick, and soon when asked, until ctx ends.
+func (e *endpoint) observe(ctx context.Context) {
 	tick := time.NewTicker(e.r.cfg.Tick)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil {
 		e.list(ctx)
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-tick.C:
 		case <-e.asked:
+			wait(ctx, settle)
 		}
 	}
 }
 
-// hint says that a container may have changed.
-func (e *endpoint) hint(string) {
-	time.AfterFunc(hintDelay, e.ask)
+// watch takes the engine's hints until ctx ends. One that ends before costs latency only.
+func (e *endpoint) watch(ctx context.Context) {
+	for {
+		err := safely(func() error { return e.runtime.Watch(ctx, func(string) { e.ask() }) })
+		if ctx.Err() != nil {
+			return
+		}
+		e.r.log.Error("the endpoint's event stream ended; until it is back, changes are seen at the tick", "endpoint", e.name, "error", err)
+		wait(ctx, e.r.cfg.Tick)
+	}
 }
 
+// ask makes a listing due that begins from now on.
 func (e *endpoint) ask() {
 	select {
 	case e.asked <- struct{}{}:
@@ -95,10 +106,14 @@ func (e *endpoint) list(ctx context.Context) {
 	e.awaiting, e.stale = nil, map[fleet.ServerKey]bool{}
 	e.mu.Unlock()
 
-	begun := e.r.cfg.Now().UTC()
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	cs, err := e.runtime.List(ctx)
+	begun := e.r.now()
+	within, cancel := context.WithTimeout(ctx, listTimeout)
+	var cs []fleet.Container
+	err := safely(func() (err error) { cs, err = e.runtime.List(within); return err })
 	cancel()
+	if ctx.Err() != nil {
+		return // cut short: it says nothing
+	}
 
 	var due []fleet.ServerKey
 	if err != nil {
@@ -110,14 +125,34 @@ func (e *endpoint) list(ctx context.Context) {
 	} else {
 		due = e.concerned(changed)
 	}
-	for key := range stale {
-		due = append(due, key)
-	}
-	for _, key := range due {
-		e.r.Kick(key)
-	}
+	e.r.kick(due)
+	e.r.kick(slices.Collect(maps.Keys(stale)))
 	for _, done := range awaiting {
 		close(done)
+	}
+}
+
+// begin takes up one of the effects that may be under way at once. Without room the
+// server's turn is due when there is some.
+func (e *endpoint) begin(key fleet.ServerKey) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.queued = slices.DeleteFunc(e.queued, func(k fleet.ServerKey) bool { return k == key })
+	if e.effects < effectsAtOnce {
+		e.effects++
+		return true
+	}
+	e.queued = append(e.queued, key)
+	return false
+}
+
+func (e *endpoint) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.effects--
+	if len(e.queued) > 0 {
+		e.r.Kick(e.queued[0])
+		e.queued = slices.Delete(e.queued, 0, 1)
 	}
 }
 
@@ -126,7 +161,7 @@ func (e *endpoint) failed(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := e.r.cfg.ReadFailure(err)
-	f.Since, f.Count = e.r.cfg.Now().UTC(), 1
+	f.Since, f.Count = e.r.now(), 1
 	news := e.failure == nil || e.failure.Reason != f.Reason
 	if e.failure != nil {
 		f.Since, f.Count = e.failure.Since, e.failure.Count+1
@@ -194,8 +229,8 @@ func (e *endpoint) servers() []fleet.ServerKey {
 	e.r.mu.Lock()
 	defer e.r.mu.Unlock()
 	var keys []fleet.ServerKey
-	for key, place := range e.r.places {
-		if place == e.name {
+	for key, at := range e.r.known {
+		if at.endpoint == e.name {
 			keys = append(keys, key)
 		}
 	}
@@ -231,7 +266,7 @@ func (e *endpoint) seen(key fleet.ServerKey, names []string) fleet.InstanceObser
 	for _, name := range e.byOwner[key] {
 		add(name)
 	}
-	sortByName(o.Containers)
+	slices.SortFunc(o.Containers, func(a, b fleet.Container) int { return cmp.Compare(a.Name, b.Name) })
 	return o
 }
 

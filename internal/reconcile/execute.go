@@ -2,8 +2,8 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/projection"
@@ -16,75 +16,95 @@ func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 	if e == nil {
 		return nil
 	}
-	select {
-	case e.slots <- struct{}{}:
-	default:
+	if !e.begin(key) {
 		r.queue.AddAfter(key, noSlotRetry)
 		return nil
 	}
+	claimed := false
+	defer func() {
+		if !claimed {
+			e.end()
+		}
+	}()
 	status := out.Status.Clone()
 	i := status.Plan.Current()
 	deadline := r.now().Add(status.Plan.Tasks[i].Timeout())
 	task := status.Plan.Claim(i, deadline)
-	plan := status.Plan.ID
 	err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
 		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: status,
 	})
 	if err != nil {
-		<-e.slots
 		return fmt.Errorf("claim task %s: %w", task.ID, err)
 	}
+	claimed = true
 	r.setLive(key, true)
-	r.log.Debug("task begins", "server", key.String(), "task", task.ID, "what", task.Describe())
-	r.tasks.Add(1)
-	go func() {
-		defer r.tasks.Done()
-		defer func() { <-e.slots }()
-		ctx, cancel := context.WithDeadline(r.taskStart, deadline)
-		defer cancel()
-		outcome := e.runtime.Execute(ctx, key, in.Desired.Instance, task, document(in.Desired, task))
-		outcome.At = r.now()
-		if r.taskStart.Err() != nil && outcome.Class != fleet.ClassOK {
-			r.setLive(key, false)
-			return // kurad ends: the claim stays, and the next start runs the task again
-		}
-		r.log.Debug("task ended", "server", key.String(), "task", task.ID, "class", outcome.Class, "reason", outcome.Reason, "message", outcome.Message)
-		r.record(key, plan, task.ID, outcome)
-		r.setLive(key, false)
-		e.freshTurn(key)
-		r.Kick(key)
-	}()
+	r.tasks.Go(func() {
+		defer r.Kick(key)
+		defer r.setLive(key, false)
+		defer e.end()
+		r.run(e, key, in.Desired, task)
+	})
+	r.Kick(key) // its deployment runs from the first effect on
 	return nil
 }
 
-// record stores the answer to a task. Turns of the server go on meanwhile, so a conflict
-// means: read again.
-func (r *Reconciler) record(key fleet.ServerKey, plan, task string, o fleet.Outcome) {
+// run runs a claimed task and stores the answer.
+func (r *Reconciler) run(e *endpoint, key fleet.ServerKey, d fleet.Desired, task fleet.Task) {
+	r.log.Debug("task begins", "server", key.String(), "task", task.ID, "what", task.Describe())
+	ctx, cancel := context.WithDeadline(r.taskStart, *task.Deadline)
+	defer cancel()
+	var outcome fleet.Outcome
+	err := safely(func() error {
+		outcome = e.runtime.Execute(ctx, key, d.Instance, task, document(d, task))
+		return nil
+	})
+	if err != nil {
+		r.log.Error("task failed", "server", key.String(), "task", task.ID, "error", err)
+		outcome = fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonRuntimeError, Message: "a fault of kurad's own; its log says more"}
+	}
+	outcome.At = r.now()
+	if r.taskStart.Err() != nil && outcome.Class != fleet.ClassOK {
+		return // kurad ends: the claim stays, and the next start runs the task again
+	}
+	r.log.Debug("task ended", "server", key.String(), "task", task.ID, "class", outcome.Class, "reason", outcome.Reason, "message", outcome.Message)
+	r.record(key, task, outcome)
+}
+
+// record stores the answer to a claimed task. Turns of the server go on meanwhile, so a
+// conflict means: read again.
+func (r *Reconciler) record(key fleet.ServerKey, task fleet.Task, o fleet.Outcome) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.taskStart), storeTimeout)
 	defer cancel()
-	for {
-		g, err := r.cfg.Store.Gather(ctx, key)
-		if err == nil {
-			if g.Status == nil || g.Status.Plan == nil || g.Status.Plan.ID != plan {
-				r.log.Warn("the plan of a task that ended is gone", "server", key.String(), "task", task)
-				return
-			}
-			status := g.Status.Clone()
-			i := slices.IndexFunc(status.Plan.Tasks, func(t fleet.Task) bool { return t.ID == task })
-			status.Plan.Record(i, o)
-			err = r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
-				Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: status,
-			})
-		}
-		if err == nil {
-			return
-		}
-		if ctx.Err() != nil || !r.cfg.Store.IsConflict(err) {
-			// The claim stays: the task is run again, and tells itself apart by its id (S5).
-			r.log.Error("the answer to a task could not be stored", "server", key.String(), "task", task, "error", err)
-			return
-		}
+	once := func() error { return r.recordOnce(ctx, key, task, o) }
+	err := safely(once)
+	for ctx.Err() == nil && r.cfg.Store.IsConflict(err) {
+		err = safely(once)
 	}
+	if err != nil {
+		// The claim stays: the task is run again, and tells itself apart by its id (S5).
+		r.log.Error("the answer to a task could not be stored", "server", key.String(), "task", task.ID, "error", err)
+	}
+}
+
+func (r *Reconciler) recordOnce(ctx context.Context, key fleet.ServerKey, task fleet.Task, o fleet.Outcome) error {
+	g, err := r.cfg.Store.Gather(ctx, key)
+	if err != nil {
+		return err
+	}
+	if g.Status == nil {
+		return errors.New("the server was removed, and declared again")
+	}
+	status := g.Status.Clone()
+	i := status.Plan.Current()
+	// A server that was removed and declared again counts its plans anew, so the same id
+	// may name another task: the claim's deadline tells.
+	if i < 0 || status.Plan.Tasks[i].ID != task.ID || status.Plan.Tasks[i].State != fleet.TaskRunning || !status.Plan.Tasks[i].Deadline.Equal(*task.Deadline) {
+		return errors.New("the task is no longer claimed")
+	}
+	status.Plan.Record(i, o)
+	return r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
+		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: status,
+	})
 }
 
 // document returns what a task needs of the desired document: the service's, or for the

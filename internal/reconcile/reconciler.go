@@ -2,14 +2,13 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -67,17 +66,16 @@ type Config struct {
 }
 
 const (
-	workers        = 8
-	effectsAtOnce  = 16 // per endpoint
-	listTimeout    = 15 * time.Second
-	storeTimeout   = 10 * time.Second
-	shutdownGrace  = 5 * time.Second
-	defaultTick    = 10 * time.Second
-	defaultResync  = 10 * time.Minute
-	firstRetry     = 50 * time.Millisecond
-	slowestRetry   = 30 * time.Second
-	noSlotRetry    = 200 * time.Millisecond
-	noRuntimeRetry = time.Minute
+	workers       = 8
+	effectsAtOnce = 16 // per endpoint
+	listTimeout   = 15 * time.Second
+	storeTimeout  = 10 * time.Second
+	shutdownGrace = 5 * time.Second
+	defaultTick   = 10 * time.Second
+	defaultResync = 10 * time.Minute
+	firstRetry    = 50 * time.Millisecond
+	slowestRetry  = 30 * time.Second
+	noSlotRetry   = 10 * time.Second // should the hint that a slot is free be lost
 )
 
 // Reconciler keeps the servers of one environment as they were declared.
@@ -90,13 +88,19 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	live    map[fleet.ServerKey]bool            // a task runs in this process
-	places  map[fleet.ServerKey]string          // the endpoint of each known server
+	known   map[fleet.ServerKey]whereabouts     // of each server that had a turn
 	names   map[string]fleet.ServerKey          // by container name
 	waiters map[fleet.ServerKey][]chan struct{} // for a turn that begins from now on
 
 	tasks     sync.WaitGroup
 	taskStart context.Context // ends when running tasks must end
 	endTasks  context.CancelFunc
+}
+
+// whereabouts are the endpoint of a server and the container names that are its own.
+type whereabouts struct {
+	endpoint string
+	names    []string
 }
 
 // New returns a Reconciler; Run starts it.
@@ -117,7 +121,7 @@ func New(cfg Config) *Reconciler {
 		endpoints: map[string]*endpoint{},
 		admission: newAdmission(),
 		live:      map[fleet.ServerKey]bool{},
-		places:    map[fleet.ServerKey]string{},
+		known:     map[fleet.ServerKey]whereabouts{},
 		names:     map[string]fleet.ServerKey{},
 		waiters:   map[fleet.ServerKey][]chan struct{}{},
 	}
@@ -131,42 +135,36 @@ func New(cfg Config) *Reconciler {
 func (r *Reconciler) Kick(key fleet.ServerKey) { r.queue.Add(key) }
 
 // KickAll makes a turn of every server due: a region, an account or a template changed.
-func (r *Reconciler) KickAll() {
-	for _, key := range r.cfg.Store.ServerKeys() {
+func (r *Reconciler) KickAll() { r.kick(r.cfg.Store.ServerKeys()) }
+
+func (r *Reconciler) kick(keys []fleet.ServerKey) {
+	for _, key := range keys {
 		r.queue.Add(key)
 	}
 }
 
-// Run takes turns until ctx ends, then lets running tasks end for a few seconds. The
-// places of servers that are being settled are taken up before the first turn.
+// Run takes turns until ctx ends, then lets running tasks end for a few seconds; nothing
+// else ends it. The places of servers that are being settled are taken up before the
+// first turn.
 func (r *Reconciler) Run(ctx context.Context) error {
+	defer r.queue.ShutDown()
 	r.taskStart, r.endTasks = context.WithCancel(context.WithoutCancel(ctx))
 	defer r.endTasks()
-	if err := r.recount(ctx); err != nil {
-		return fmt.Errorf("count the servers that are being settled: %w", err)
-	}
-	group, ctx := errgroup.WithContext(ctx)
+	r.recount(ctx)
+	var work sync.WaitGroup
 	for _, e := range r.endpoints {
-		group.Go(func() error { return ended(ctx, e.observe(ctx)) })
-		group.Go(func() error { return ended(ctx, e.runtime.Watch(ctx, e.hint)) })
+		work.Go(func() { e.observe(ctx) })
+		work.Go(func() { e.watch(ctx) })
 	}
 	for range workers {
-		group.Go(func() error { r.work(ctx); return nil })
+		work.Go(func() { r.work(ctx) })
 	}
-	group.Go(func() error { return ended(ctx, r.resync(ctx)) })
+	work.Go(func() { r.resync(ctx) })
 	<-ctx.Done()
 	r.queue.ShutDown()
-	err := group.Wait()
+	work.Wait()
 	r.drain()
-	return err
-}
-
-// ended hides the error of a context that was meant to end.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // drain waits for running tasks; what does not end in time is ended, and run again by
@@ -184,14 +182,10 @@ func (r *Reconciler) drain() {
 
 // resync makes every server's turn due now and then: the level that counts when every
 // hint was lost.
-func (r *Reconciler) resync(ctx context.Context) error {
-	for {
+func (r *Reconciler) resync(ctx context.Context) {
+	for ctx.Err() == nil {
 		r.KickAll()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(r.cfg.Resync):
-		}
+		wait(ctx, r.cfg.Resync)
 	}
 }
 
@@ -207,59 +201,86 @@ func (r *Reconciler) work(ctx context.Context) {
 
 // take gives the server one turn. Whatever happens in it stays with this server (P19).
 func (r *Reconciler) take(ctx context.Context, key fleet.ServerKey) {
-	waiting := r.takeWaiters(key)
 	defer r.queue.Done(key)
-	defer func() {
+	waiting := r.takeWaiters(key)
+	err := safely(func() error { return r.turn(ctx, key) })
+	if err == nil {
+		r.queue.Forget(key)
 		for _, w := range waiting {
 			close(w)
 		}
-	}()
-	err := func() (err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			}
-		}()
-		return r.turn(ctx, key)
-	}()
+		return
+	}
+	r.await(key, waiting...) // for a turn that succeeds
 	switch {
-	case err == nil:
-		r.queue.Forget(key)
 	case ctx.Err() != nil:
 	case r.cfg.Store.IsConflict(err):
+		// Whoever wrote meanwhile got on: no reason to wait ever longer.
 		r.log.Debug("a record changed during the turn: again", "server", key.String())
-		r.queue.AddRateLimited(key)
+		r.queue.AddAfter(key, firstRetry)
 	default:
 		r.log.Error("turn failed", "server", key.String(), "error", err)
+		r.kick(r.admission.withdraw(key)) // it does not keep the others waiting
 		r.queue.AddRateLimited(key)
+	}
+}
+
+// safely turns a panic into an error, so that it stays with the server or the endpoint
+// whose it is (P19).
+func safely(what func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return what()
+}
+
+// wait waits for a time to pass or ctx to end.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 
 // ObserveNow waits for one turn of the server that began after the call, with a fresh
 // read and a fresh probe (?observe=now).
 func (r *Reconciler) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
-	r.mu.Lock()
-	e := r.endpoints[r.places[key]]
-	r.mu.Unlock()
-	if e != nil {
+	g, err := r.cfg.Store.Gather(ctx, key)
+	if err != nil {
+		return fmt.Errorf("observe %s: %w", key, err)
+	}
+	if e := r.endpointOf(g); e != nil {
 		if err := e.fresh(ctx); err != nil {
 			return fmt.Errorf("list endpoint %s: %w", e.name, err)
 		}
 	}
+	// Without targets there is nothing to probe; that is no fault.
 	if err := r.cfg.Probes.Now(ctx, key); err != nil && ctx.Err() != nil {
 		return fmt.Errorf("probe %s: %w", key, err)
 	}
 	done := make(chan struct{})
-	r.mu.Lock()
-	r.waiters[key] = append(r.waiters[key], done)
-	r.mu.Unlock()
-	r.queue.Add(key)
+	r.await(key, done)
+	r.Kick(key)
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+		r.giveUp(key, done)
 		return fmt.Errorf("wait for a turn of %s: %w", key, ctx.Err())
 	}
+}
+
+func (r *Reconciler) await(key fleet.ServerKey, done ...chan struct{}) {
+	if len(done) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiters[key] = append(r.waiters[key], done...)
 }
 
 func (r *Reconciler) takeWaiters(key fleet.ServerKey) []chan struct{} {
@@ -270,11 +291,20 @@ func (r *Reconciler) takeWaiters(key fleet.ServerKey) []chan struct{} {
 	return w
 }
 
+func (r *Reconciler) giveUp(key fleet.ServerKey, done chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiters[key] = slices.DeleteFunc(r.waiters[key], func(w chan struct{}) bool { return w == done })
+	if len(r.waiters[key]) == 0 {
+		delete(r.waiters, key)
+	}
+}
+
 // Memory returns what is known of the server's reads and is not stored: when the last
 // good one began, and how many have failed since.
 func (r *Reconciler) Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int) {
 	r.mu.Lock()
-	e := r.endpoints[r.places[key]]
+	e := r.endpoints[r.known[key].endpoint]
 	r.mu.Unlock()
 	if e == nil {
 		return time.Time{}, 0

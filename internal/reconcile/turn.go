@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,8 +25,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	}
 	in := r.gather(key, g)
 	out := projection.Decide(in)
-	most := in.Region.MaxUnsettled
-	if out.WantsAdmission && r.admission.ask(key, out.Urgent, most) {
+	if out.WantsAdmission && r.admission.ask(key, out.Urgent, in.Region.MaxUnsettled) {
 		in.Admit = true
 		out = projection.Decide(in)
 	}
@@ -41,18 +39,19 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		}
 		r.tell(out.Events)
 	}
-	r.afterwards(key, in, out, most)
-	switch {
-	case out.Remove:
+	if out.Remove {
 		r.forget(key)
-	case out.Changed():
-		if out.MayAct && due(out.Status.Plan, r.now(), r.isLive(key)) {
-			r.Kick(key) // a stored plan with a runnable task makes the next turn due at once (S4)
-		}
-	case out.MayAct && due(out.Status.Plan, r.now(), r.isLive(key)):
-		return r.claim(ctx, key, g, in, out)
+		return nil
 	}
-	return nil
+	r.afterwards(key, in, out)
+	if !out.MayAct || !due(out.Status.Plan, r.now(), r.isLive(key)) {
+		return nil
+	}
+	if out.Changed() {
+		r.Kick(key) // a stored plan with a runnable task makes the next turn due at once (S4)
+		return nil
+	}
+	return r.claim(ctx, key, g, in, out)
 }
 
 // due reports whether the plan's current task is to be run now: it is runnable, or it
@@ -65,25 +64,20 @@ func due(p *fleet.Plan, now time.Time, live bool) bool {
 	return p.Runnable(now) >= 0 || i >= 0 && p.Tasks[i].State == fleet.TaskRunning
 }
 
-// afterwards arranges what the turn waits for: probes, a fresh read, a time, a place.
-func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out projection.Output, most int) {
-	for _, next := range r.admission.report(key, out.Unsettled, out.WantsAdmission, most) {
-		r.Kick(next)
-	}
-	if out.Remove {
-		return
-	}
-	r.cfg.Probes.Set(key, targets(in, out), out.Pending)
+// afterwards arranges what the turn waits for: a place, probes, a fresh read, a time.
+func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out projection.Output) {
+	r.kick(r.admission.report(key, out.Unsettled, out.WantsAdmission, in.Region.MaxUnsettled))
+	// Only a probe begun after the instance converged opens the gate: until then fast
+	// probing, and a turn for each of its answers, would be for nothing.
+	r.cfg.Probes.Set(key, targets(in, out), out.Pending && out.Status.ConvergedAt != nil)
 	if e := r.endpoints[place(in.Region)]; e != nil && out.NeedFreshRead {
+		// A read before the last effect may have landed would say nothing.
 		if until := out.Status.EffectsUntil; until == nil || !until.After(r.now()) {
 			e.freshTurn(key)
 		}
 	}
 	if !out.Due.IsZero() {
 		r.queue.AddAfter(key, max(out.Due.Sub(r.now()), time.Millisecond))
-	}
-	if place(in.Region) != "" && r.endpoints[place(in.Region)] == nil {
-		r.queue.AddAfter(key, noRuntimeRetry)
 	}
 }
 
@@ -153,6 +147,14 @@ func place(r fleet.Region) string {
 	return r.Containers.Endpoint
 }
 
+// endpointOf returns the endpoint that a stored server is on, nil where there is none.
+func (r *Reconciler) endpointOf(g fleet.Gathered) *endpoint {
+	if g.Region == nil {
+		return nil
+	}
+	return r.endpoints[place(*g.Region)]
+}
+
 // know remembers where the server is and which container names are its, and returns
 // these.
 func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desired) []string {
@@ -164,44 +166,55 @@ func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desi
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.places[key] = place(region)
+	r.disown(key)
+	r.known[key] = whereabouts{endpoint: place(region), names: names}
 	for _, name := range names {
 		r.names[name] = key
 	}
 	return names
 }
 
-// forget drops what is remembered of a server that is no more.
-func (r *Reconciler) forget(key fleet.ServerKey) {
-	r.cfg.Probes.Set(key, nil, false)
-	for _, next := range r.admission.report(key, false, false, fleet.DefaultMaxUnsettled) {
-		r.Kick(next)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.places, key)
-	for name, owner := range r.names {
-		if owner == key {
+// disown drops the names of a server; r.mu is held.
+func (r *Reconciler) disown(key fleet.ServerKey) {
+	for _, name := range r.known[key].names {
+		if r.names[name] == key {
 			delete(r.names, name)
 		}
 	}
 }
 
-// recount takes up the places of servers that were being settled when kurad ended.
-func (r *Reconciler) recount(ctx context.Context) error {
+// forget drops what is remembered of a server that is no more.
+func (r *Reconciler) forget(key fleet.ServerKey) {
+	r.cfg.Probes.Set(key, nil, false)
+	r.kick(r.admission.forget(key))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.disown(key)
+	delete(r.known, key)
+}
+
+// recount takes up the places of servers that were being settled when kurad ended. It
+// outlasts a store that does not answer; a record that cannot be read holds no place
+// until its server's turn says otherwise (P19).
+func (r *Reconciler) recount(ctx context.Context) {
 	for _, key := range r.cfg.Store.ServerKeys() {
-		g, err := r.cfg.Store.Gather(ctx, key)
-		if fleet.CodeOf(err) == fleet.CodeNotFound {
-			continue
+		var g fleet.Gathered
+		read := func() (err error) { g, err = r.cfg.Store.Gather(ctx, key); return err }
+		err := safely(read)
+		for fleet.CodeOf(err) == fleet.CodeUnavailable && ctx.Err() == nil {
+			r.log.Warn("the store does not answer: counting the servers that are being settled waits", "error", err)
+			wait(ctx, time.Second)
+			err = safely(read)
 		}
-		if err != nil {
-			return err
-		}
-		if g.Status != nil && projection.Unsettled(*g.Status) {
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && fleet.CodeOf(err) != fleet.CodeNotFound:
+			r.log.Error("a server cannot be read", "server", key.String(), "error", err)
+		case err == nil && g.Status != nil && projection.Unsettled(*g.Status):
 			r.admission.report(key, true, false, 0)
 		}
 	}
-	return nil
 }
 
 func (r *Reconciler) now() time.Time { return r.cfg.Now().UTC().Round(0) }
@@ -221,8 +234,4 @@ func (r *Reconciler) tell(events []fleet.Event) {
 		}
 		log(e.Reason, "server", e.Account+"/"+e.Region, "message", e.Message)
 	}
-}
-
-func sortByName(cs []fleet.Container) {
-	slices.SortFunc(cs, func(a, b fleet.Container) int { return cmp.Compare(a.Name, b.Name) })
 }

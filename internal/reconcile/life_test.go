@@ -1,0 +1,263 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+func TestP2_anEndpointThatIsAwayForTenMinutesIsAsItWas(t *testing.T) {
+	virtual(t, func(w *world) {
+		k := created(w, options{})
+		defer k.stop()
+		before := w.one("acme")
+		w.engine().with(func() { w.engine().down = true })
+		w.pass(10 * time.Minute)
+		if s := w.status("acme"); s.Verdict != fleet.VerdictUnobserved || s.Status != fleet.StatusActive {
+			t.Errorf("%s and %s meanwhile, want active and unobserved", s.Status, s.Verdict)
+		}
+		if at, n := k.loop.Memory(key("acme")); n < 59 || time.Since(at) < 9*time.Minute {
+			t.Errorf("%d failed reads since %s are remembered", n, at)
+		}
+		w.engine().with(func() { w.engine().down = false })
+		w.until("it is seen again", 11*time.Second, func() bool { return w.converged("acme", "v1") })
+		if after := w.one("acme"); after.ID != before.ID || after.starts != 1 {
+			t.Errorf("container %+v, want %s started once", after, before.ID)
+		}
+		if n := len(w.engine().effects); n != 2 {
+			t.Errorf("effects %v, want the two of the creation", w.engine().effects)
+		}
+	})
+}
+
+func TestG1_aRestartRestartsNoContainer(t *testing.T) {
+	virtual(t, func(w *world) {
+		created(w, options{}).stop()
+		before, revision := w.one("acme"), w.server("acme").StatusRevision
+		for _, o := range []options{{}, {deaf: true}, {}} {
+			k := w.start(o)
+			w.pass(time.Minute)
+			k.stop()
+		}
+		if after := w.one("acme"); after.ID != before.ID || after.starts != 1 || len(w.engine().effects) != 2 {
+			t.Errorf("container %+v, effects %v, want %s started once", after, w.engine().effects, before.ID)
+		}
+		if after := w.server("acme").StatusRevision; after != revision {
+			t.Errorf("the restarts wrote the status: revision %d became %d", revision, after)
+		}
+	})
+}
+
+func TestP2_aServerOfAnEndpointThatThisDaemonWasNotGivenIsUnobserved(t *testing.T) {
+	virtual(t, func(w *world) {
+		created(w, options{}).stop()
+		local := w.engine()
+		delete(w.engines, "local")
+		k := w.start(options{})
+		w.until("acme is unobserved", time.Minute, func() bool { return w.status("acme").Verdict == fleet.VerdictUnobserved })
+		if at, n := k.loop.Memory(key("acme")); !at.IsZero() || n != 0 {
+			t.Errorf("%d failed reads since %s are remembered of no endpoint", n, at)
+		}
+		if err := k.loop.ObserveNow(w.t.Context(), key("acme")); err != nil {
+			t.Errorf("observe now: %v", err)
+		}
+		k.stop()
+		w.engines["local"] = local
+		k = w.start(options{})
+		defer k.stop()
+		w.until("acme is converged", time.Minute, func() bool { return w.converged("acme", "v1") })
+		w.one("acme")
+	})
+}
+
+func TestS11_aPausedDaemonStartsNothing(t *testing.T) {
+	virtual(t, func(w *world) {
+		created(w, options{}).stop()
+		k := w.start(options{paused: true})
+		w.declare("acme", "v2")
+		w.pass(time.Minute)
+		if s := w.status("acme"); s.Verdict != fleet.VerdictHeld || s.VerdictReason != fleet.ReasonPaused || s.Intended == nil || k.tasks.Load() != 0 {
+			t.Errorf("%s/%s, intended %+v, %d tasks", s.Verdict, s.VerdictReason, s.Intended, k.tasks.Load())
+		}
+		k.stop()
+		k = w.start(options{})
+		defer k.stop()
+		w.until("acme runs v2", time.Minute, func() bool { return w.converged("acme", "v2") })
+	})
+}
+
+func TestP18_aServerThatIsRemovedAndDeclaredAgainAtOnceIsMadeAnew(t *testing.T) {
+	virtual(t, func(w *world) {
+		k := created(w, options{})
+		defer k.stop()
+		first := w.one("acme")
+		w.destroy("acme")
+		for !w.gone("acme") {
+			<-time.After(time.Millisecond)
+		}
+		w.declare("acme", "v2")
+		w.until("acme runs v2", time.Minute, func() bool { return w.converged("acme", "v2") })
+		if again := w.one("acme"); again.ID == first.ID {
+			t.Errorf("the container is still %s", again.ID)
+		}
+	})
+}
+
+// The answer to a task of a server that is no more must not be taken for that of the
+// task which bears its id now.
+func TestS5_anAnswerOfAnotherLifeIsNotRecorded(t *testing.T) {
+	virtual(t, func(w *world) {
+		var asked []string
+		k := w.start(options{onTask: func(_ fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
+			asked = append(asked, task.ID)
+			if len(asked) > 1 {
+				return execute()
+			}
+			<-time.After(time.Second)
+			g := w.server("acme") // :abandon, and a new declaration
+			w.must(w.records.CommitTurn(w.t.Context(), fleet.TurnWrite{Key: key("acme"), IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Remove: true}))
+			w.declare("acme", "v1")
+			<-time.After(5 * time.Second)
+			return done("an id of another life")
+		}})
+		defer k.stop()
+		w.declare("acme", "v1")
+		w.until("acme runs v1", time.Minute, func() bool { return w.converged("acme", "v1") })
+		if w.one("acme"); len(asked) < 3 || asked[0] != asked[1] {
+			t.Errorf("tasks %v, want the first id twice", asked)
+		}
+	})
+}
+
+func TestRun_aTaskThatEndsInTimeIsRecordedAtTheEnd(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.engine().took = 3 * time.Second
+		k := w.start(options{})
+		w.declare("acme", "v1")
+		w.until("a task runs", time.Minute, func() bool { return k.tasks.Load() == 1 })
+		k.stop()
+		if task := w.status("acme").Plan.Tasks[0]; task.State != fleet.TaskDone || task.Outcome == nil {
+			t.Errorf("task %+v, want it done", task)
+		}
+	})
+}
+
+func TestRun_aTaskThatTakesTooLongIsRunAgainByTheNextStart(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.engine().took = time.Minute
+		k := w.start(options{})
+		w.declare("acme", "v1")
+		w.until("a task runs", time.Minute, func() bool { return k.tasks.Load() == 1 })
+		start := time.Now()
+		k.stop()
+		if d := time.Since(start); d > 6*time.Second {
+			t.Errorf("the end took %s, want the 5 s of grace", d)
+		}
+		if task := w.status("acme").Plan.Tasks[0]; task.State != fleet.TaskRunning || task.Tries != 1 {
+			t.Errorf("task %+v, want its claim to stay", task)
+		}
+		w.engine().took = time.Second
+		k = w.start(options{})
+		defer k.stop()
+		w.until("acme runs v1", time.Minute, func() bool { return w.converged("acme", "v1") })
+		w.one("acme")
+	})
+}
+
+func TestRun_aListingThatTheEndCutsShortIsNoFailure(t *testing.T) {
+	virtual(t, func(w *world) {
+		created(w, options{}).stop()
+		w.engine().lag = time.Minute
+		var log lines
+		k := w.start(options{log: hclog.New(&hclog.LoggerOptions{Output: &log})})
+		w.pass(time.Second)
+		k.stop()
+		if len(log.text) > 0 {
+			t.Errorf("an end in order is logged as %q", log.text)
+		}
+	})
+}
+
+func TestObserveNow_takesATurnWithAFreshReadAndAFreshProbe(t *testing.T) {
+	virtual(t, func(w *world) {
+		k := created(w, options{})
+		defer k.stop()
+		w.pass(time.Minute)
+		w.engine().with(func() {
+			clear(w.engine().hints)
+			for _, b := range w.engine().boxes {
+				b.Digest = "changed by somebody"
+			}
+		})
+		w.setSick("acme", fleet.ReasonHTTPNotReady)
+		start := time.Now()
+		w.must(k.loop.ObserveNow(w.t.Context(), key("acme")))
+		if d := time.Since(start); d > time.Second {
+			t.Errorf("it took %s", d)
+		}
+		if c := w.condition("acme", fleet.ConditionManifestConverged); c.Status != fleet.False {
+			t.Errorf("ManifestConverged is %+v, want what is there now", c)
+		}
+		if c := w.condition("acme", fleet.ConditionEndpointReady); c.Status != fleet.False {
+			t.Errorf("EndpointReady is %+v, want what is there now", c)
+		}
+	})
+}
+
+func TestObserveNow_isNotAnsweredByATurnThatFailed(t *testing.T) {
+	virtual(t, func(w *world) {
+		observing, failures := false, 0
+		k := created(w, options{onCommit: func(_ fleet.TurnWrite, commit func() error) error {
+			if observing && failures < 3 {
+				failures++
+				return errors.New("no answer")
+			}
+			return commit()
+		}})
+		defer k.stop()
+		w.pass(time.Minute)
+		observing = true
+		w.setSick("acme", fleet.ReasonHTTPNotReady)
+		w.must(k.loop.ObserveNow(w.t.Context(), key("acme")))
+		if c := w.condition("acme", fleet.ConditionEndpointReady); c.Status != fleet.False || failures != 3 {
+			t.Errorf("EndpointReady is %+v after %d failed turns", c, failures)
+		}
+	})
+}
+
+func TestObserveNow_endsWithItsContext(t *testing.T) {
+	virtual(t, func(w *world) {
+		hang := false
+		k := created(w, options{onGather: func(fleet.ServerKey) error {
+			if hang {
+				return errors.New("no answer")
+			}
+			return nil
+		}})
+		defer k.stop()
+		within := func() error {
+			ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+			defer cancel()
+			return k.loop.ObserveNow(ctx, key("acme"))
+		}
+		w.engine().with(func() { w.engine().lag = time.Hour })
+		if err := within(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with an endpoint that hangs: %v", err)
+		}
+		w.engine().with(func() { w.engine().lag = 0 })
+		if err := k.loop.ObserveNow(w.t.Context(), key("nobody")); fleet.CodeOf(err) != fleet.CodeNotFound {
+			t.Errorf("of a server that does not exist: %v", err)
+		}
+		w.pass(time.Minute)
+		w.must(within())
+		hang = true
+		if err := within(); err == nil {
+			t.Error("with a store that does not answer it succeeded")
+		}
+	})
+}
