@@ -128,3 +128,30 @@ func (c *cli) refused(want []string, args ...string) {
 		}
 	}
 }
+
+// destroy ends everything, so that the test leaves nothing.
+func (c *cli) destroy() {
+	c.t.Helper()
+	if text, code := c.run("destroy", "-no-color", "-auto-approve"); code != 0 {
+		c.t.Fatalf("destroy failed: %s", text)
+	}
+}
+
+// in returns the same directory for a part of the test.
+func (c *cli) in(t *testing.T) *cli { return &cli{t: t, binary: c.binary, dir: c.dir, env: c.env} }
+
+// start starts a command, which ends by itself or by a signal; text is what it printed
+// once it ended.
+func (c *cli) start(args ...string) (cmd *exec.Cmd, text func() string) {
+	c.t.Helper()
+	cmd = exec.CommandContext(c.t.Context(), c.binary, args...)
+	var out bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, &out, &out
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	return cmd, func() string {
+		_ = cmd.Wait() // its code is the caller's to judge
+		return flat(out.String())
+	}
+}

@@ -25,11 +25,11 @@ func report(diags *diag.Diagnostics, t attr.Type, what string, err error) {
 	}
 	e, ok := errors.AsType[*fleet.Error](err)
 	if !ok {
-		diags.AddError(what, sentence(err))
+		diags.AddError(what, detail(what, err))
 		return
 	}
 	if len(e.Fields) == 0 {
-		diags.AddError(what, strings.TrimSpace(sentence(err)+" "+nextStep(e.Code)))
+		diags.AddError(what, strings.TrimSpace(detail(what, err)+" "+nextStep(e.Code)))
 	}
 	for _, f := range e.Fields {
 		summary := what + ": " + strings.TrimPrefix(f.Pointer, "/") + " is not accepted"
@@ -91,6 +91,14 @@ func attributePath(t attr.Type, pointer string) (p path.Path, ok bool) {
 		}
 	}
 	return p, ok
+}
+
+// detail is err as a sentence, without the attempt where the summary says it already.
+func detail(what string, err error) string {
+	if rest := err.Error(); len(rest) > len(what) && strings.EqualFold(rest[:len(what)], what) {
+		return sentence(plain(strings.TrimPrefix(rest[len(what):], ":")))
+	}
+	return sentence(err)
 }
 
 // sentence writes an error as one: upper case at its start, a full stop at its end.

@@ -116,4 +116,11 @@ func TestReport_putsEachFieldAtItsAttributeAndTheRestInOneError(t *testing.T) {
 	if got := diags[0].Detail(); !strings.Contains(got, "It is at generation 3, not 2.") || !strings.Contains(got, "Plan again") {
 		t.Errorf("a lost update does not say what to do: %q", got)
 	}
+
+	// What the summary says already is not said again.
+	diags = nil
+	report(&diags, region, "Read server nobody/eu", fmt.Errorf("read server nobody/eu: %w", fleet.Errorf(fleet.CodeNotFound, "server nobody/eu does not exist")))
+	if got, want := diags[0].Detail(), "Server nobody/eu does not exist."; got != want {
+		t.Errorf("detail = %q, want %q", got, want)
+	}
 }

@@ -37,7 +37,8 @@ func (r *hostTemplateResource) IdentitySchema(_ context.Context, _ resource.Iden
 
 func (r *hostTemplateResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A host template: the pattern that hosts of servers are rendered from. Regions name it.",
+		MarkdownDescription: "A host template: the pattern that hosts of servers are rendered from. Regions name it. One that a region still names cannot be deleted; " +
+			"with `lifecycle { create_before_destroy = true }`, one apply can move a region to another template and delete the old one, for then it is deleted last.",
 		Attributes: map[string]schema.Attribute{
 			"name": name("Name, such as `public`, by which regions refer to it. Another name is another template."),
 			"pattern": requiredText("Pattern of the hosts, such as `{account_handle}-{cluster_id}{env_suffix}.kura.example.dev`. Tokens: `{account_handle}`, `{cluster_id}`, `{region}` and `{env_suffix}`, " +

@@ -103,7 +103,7 @@ func reportDelete(diags *diag.Diagnostics, t attr.Type, what string, err error) 
 		report(diags, t, what, err)
 		return
 	}
-	diags.AddError(what, sentence(err)+" Where this very apply ends that use, delete it in a second one, or set `lifecycle { create_before_destroy = true }` on it: by default it is deleted first.")
+	diags.AddError(what, detail(what, err)+" What goes is deleted before anything else is changed: where this very apply ends that use, keep the object declared, apply, and delete it in a second apply. Or give it `lifecycle { create_before_destroy = true }` and apply that first; from then on it is deleted last.")
 }
 
 // reportCreate is report for a create, where an object that exists already is one to

@@ -81,13 +81,9 @@ func trouble(v fleet.ServerView, now time.Time) *warning {
 	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
 	switch v.Verdict {
 	case fleet.VerdictFailed, fleet.VerdictStalled:
-		verb := "failed"
-		if v.Verdict == fleet.VerdictStalled || v.Reason == fleet.ReasonStalled {
-			verb = "does not get ready"
-		}
 		return &warning{
 			key:     "trouble/" + key.String(),
-			summary: fmt.Sprintf("Server %s: version %s %s (%s)", key, v.Intent.ImageTag, verb, v.Reason),
+			summary: fmt.Sprintf("Server %s: %s", key, fate(v)),
 			detail:  why(v) + " " + stillServes(v) + " kurad goes on trying; apply to try again at once, or declare another version.",
 		}
 	case fleet.VerdictHeld:
@@ -110,6 +106,15 @@ func trouble(v fleet.ServerView, now time.Time) *warning {
 	case fleet.VerdictConverged, fleet.VerdictProgressing, fleet.VerdictDrifted, fleet.VerdictAbsent, fleet.VerdictDestroying:
 	}
 	return nil
+}
+
+// fate says in a few words what became of the declared version.
+func fate(v fleet.ServerView) string {
+	verb := "failed"
+	if v.Verdict == fleet.VerdictStalled || v.Reason == fleet.ReasonStalled {
+		verb = "does not get ready"
+	}
+	return fmt.Sprintf("version %s %s (%s)", v.Intent.ImageTag, verb, v.Reason)
 }
 
 func leaving(v fleet.ServerView) *warning {
@@ -138,7 +143,14 @@ func why(v fleet.ServerView) string {
 	if s == "" {
 		s = fmt.Sprintf("the reason is %s", v.Reason)
 	}
-	return sentence(plain(s))
+	s = sentence(plain(s))
+	// What waits for an endpoint is understood from what that said last.
+	for _, c := range v.Conditions {
+		if c.Type == fleet.ConditionEndpointReady && c.Status == fleet.False && v.Reason == fleet.ReasonEndpointNotReady && c.Message != "" && !strings.Contains(s, c.Message) {
+			s += fmt.Sprintf(" The last probe (%s): %s", c.Reason, sentence(plain(c.Message)))
+		}
+	}
+	return s
 }
 
 func stillServes(v fleet.ServerView) string {

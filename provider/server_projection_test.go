@@ -71,6 +71,20 @@ func TestVerdict_whatReadPutsIntoImageTag(t *testing.T) {
 	}
 }
 
+// What an endpoint said last is what a person needs who looks for the cause.
+func TestVerdict_aServerThatDoesNotAnswerSaysWhatItsEndpointSaid(t *testing.T) {
+	v := view(fleet.VerdictStalled, fleet.ReasonEndpointNotReady, "1", "2", fleet.DeploymentRunning)
+	v.Message = "not settled after 15m0s: https://x is not ready (HTTPNotReady)"
+	v.Conditions = []fleet.Condition{{Type: fleet.ConditionEndpointReady, Status: fleet.False, Reason: fleet.ReasonHTTPNotReady, Message: "GET https://x/up answered 503"}}
+	if got, want := why(v), "Not settled after 15m0s: https://x is not ready (HTTPNotReady). The last probe (HTTPNotReady): GET https://x/up answered 503."; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	v.Reason = fleet.ReasonDrifted
+	if got := why(v); strings.Contains(got, "probe") {
+		t.Errorf("the endpoint is not what it waits for: %q", got)
+	}
+}
+
 func TestVerdict_oneRegionsTroubleIsSaidOnce(t *testing.T) {
 	a, b := view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "", "", fleet.DeploymentRunning), view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "", "", fleet.DeploymentRunning)
 	b.Account = "bravo"

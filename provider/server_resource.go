@@ -90,7 +90,7 @@ func (r *serverResource) Create(ctx context.Context, req resource.CreateRequest,
 	switch end, seen, err := r.session.await(ctx, targetOf(view), view); end {
 	case endSettled:
 	case endRefused:
-		resp.Diagnostics.AddAttributeError(path.Root("image_tag"), fmt.Sprintf("%s: version %s failed (%s)", what, plan.ImageTag.ValueString(), seen.Reason),
+		resp.Diagnostics.AddAttributeError(path.Root("image_tag"), what+": "+fate(seen),
 			why(seen)+lastEvents(ctx, client, plan.key())+
 				"\n\nThe server exists and kurad goes on trying: when the cause is gone it becomes active by itself. The next apply would replace it, for it is marked as tainted; `untaint` keeps it.")
 	case endLeaving, endGone:
@@ -178,7 +178,7 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 	case endSettled:
 	case endRefused, endStalled:
 		resp.Diagnostics.Append(r.setServing(ctx, req, resp, seen, plan)...)
-		resp.Diagnostics.AddAttributeError(path.Root("image_tag"), fmt.Sprintf("%s: version %s failed (%s)", what, plan.ImageTag.ValueString(), seen.Reason),
+		resp.Diagnostics.AddAttributeError(path.Root("image_tag"), what+": "+fate(seen),
 			why(seen)+" "+stillServes(seen)+lastEvents(ctx, client, plan.key())+
 				"\n\nkurad goes on trying. Apply again to try at once, or declare another version; nothing has to be destroyed.")
 	case endLeaving, endGone:

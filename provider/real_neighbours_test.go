@@ -4,167 +4,18 @@ package provider
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/statecheck"
-	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
-
-// applies is a step that plans the action for the object, applies it, plans nothing
-// afterwards, and leaves the daemon's own record as the check wants it.
-func applies(config, address string, action plancheck.ResourceActionType, record func() error, more ...plancheck.PlanCheck) resource.TestStep {
-	return resource.TestStep{
-		Config: config,
-		ConfigPlanChecks: resource.ConfigPlanChecks{
-			PreApply:             append([]plancheck.PlanCheck{plancheck.ExpectResourceAction(address, action)}, more...),
-			PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
-		},
-		Check: func(*terraform.State) error { return record() },
-	}
-}
-
-// imports are the steps that import an object in every form, each followed by an empty
-// plan. ids are the strings that mean it.
-func imports(address string, ids []string, ignore ...string) []resource.TestStep {
-	var steps []resource.TestStep
-	for _, id := range ids {
-		steps = append(steps,
-			resource.TestStep{
-				ResourceName: address, ImportState: true, ImportStateId: id, ImportStateVerify: true, ImportStateVerifyIgnore: ignore,
-				ImportStateVerifyIdentifierAttribute: identifier(address),
-			},
-			resource.TestStep{
-				ResourceName: address, ImportState: true, ImportStateKind: resource.ImportBlockWithID, ImportStateId: id,
-				ImportPlanChecks: resource.ImportPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionNoop)}},
-			})
-	}
-	return append(steps, resource.TestStep{
-		ResourceName: address, ImportState: true, ImportStateKind: resource.ImportBlockWithResourceIdentity,
-		ImportPlanChecks: resource.ImportPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionNoop)}},
-	})
-}
-
-func identifier(address string) string {
-	switch address {
-	case "kura_account.acme":
-		return "id"
-	case "kura_server.acme":
-		return "instance"
-	default:
-		return "name"
-	}
-}
-
-func run(t *testing.T, k *kurad, steps ...resource.TestStep) {
-	t.Helper()
-	requireCLI(t)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(), Steps: steps,
-		CheckDestroy: func(*terraform.State) error { return k.nothingLeft() },
-	})
-}
-
-// differs is an error where the daemon's record is not what is wanted.
-func differs(what string, want, got any) error {
-	if d := cmp.Diff(want, got); d != "" {
-		return fmt.Errorf("%s in the daemon (-want +got):\n%s", what, d)
-	}
-	return nil
-}
-
-func TestAccServer_isCreatedChangedImportedAndDestroyed(t *testing.T) {
-	k := startKurad(t)
-	const address = "kura_server.acme"
-	record := func(want fleet.Server) func() error {
-		return func() error {
-			v := k.server("acme", "eu")
-			if v == nil {
-				return fmt.Errorf("the daemon does not know the server")
-			}
-			if v.Verdict != fleet.VerdictConverged {
-				return fmt.Errorf("the apply ended while the server is %s", v.Verdict)
-			}
-			return differs("the server", want, v.Intent.Server)
-		}
-	}
-	computed := []string{"instance", "host", "grpc_host", "global_host", "url", "grpc_url", "global_url"}
-	unknownThen, knownThen := []plancheck.PlanCheck{}, []plancheck.PlanCheck{}
-	for _, name := range computed {
-		unknownThen = append(unknownThen, plancheck.ExpectUnknownValue(address, tfjsonpath.New(name)))
-	}
-	knownThen = append(knownThen,
-		plancheck.ExpectKnownValue(address, tfjsonpath.New("host"), knownvalue.StringExact("acme-eu-staging.kura.test")),
-		plancheck.ExpectKnownValue(address, tfjsonpath.New("url"), knownvalue.StringRegexp(urlFormat)),
-		plancheck.ExpectKnownValue(address, tfjsonpath.New("grpc_url"), knownvalue.Null()),
-		plancheck.ExpectKnownValue(address, tfjsonpath.New("instance"), knownvalue.StringExact("kura-acme-eu")))
-	sameURL := statecheck.CompareValue(compareSame{})
-	base := fleet.Server{Account: "acme", Region: "eu"}
-	with := func(change func(*fleet.Server)) fleet.Server { s := base; change(&s); return s }
-
-	created := applies(k.config(serverHCL("1")), address, plancheck.ResourceActionCreate, record(with(func(s *fleet.Server) { s.ImageTag = "1" })), unknownThen...)
-	created.ConfigStateChecks = []statecheck.StateCheck{
-		sameURL.AddStateValue(address, tfjsonpath.New("url")),
-		statecheck.ExpectIdentity(address, map[string]knownvalue.Check{"account": knownvalue.StringExact("acme"), "region": knownvalue.StringExact("eu")}),
-	}
-	rolled := applies(k.config(serverHCL("2")), address, plancheck.ResourceActionUpdate, record(with(func(s *fleet.Server) { s.ImageTag = "2" })), knownThen...)
-	rolled.ConfigStateChecks = []statecheck.StateCheck{sameURL.AddStateValue(address, tfjsonpath.New("url"))}
-	everything := `labels              = { team = "build" }
-  remediation         = "observe"
-  deletion_protection = false
-  wait_for            = "active"
-  timeouts            = { create = "5m", update = "5m", delete = "5m" }
-  overrides           = { containers = { services = { cache = { env = { A = "" }, memory = "64Mi", cpus = 0.5 } } } }`
-	full := with(func(s *fleet.Server) {
-		s.ImageTag, s.Labels, s.Remediation = "2", map[string]string{"team": "build"}, fleet.RemediationObserve
-		s.Overrides = &fleet.Overrides{Containers: &fleet.ContainerOverrides{Services: map[string]fleet.ServiceOverride{
-			"cache": {Env: map[string]string{"A": ""}, Memory: "64Mi", CPUs: 0.5},
-		}}}
-	})
-	hollow := "labels = {}\n  overrides = { containers = { services = {} } }"
-	steps := []resource.TestStep{created, rolled}
-	steps = append(steps, imports(address, []string{"acme/eu", "kura-acme-eu"})...)
-	steps = append(steps, applies(k.config(serverHCL("2", everything)), address, plancheck.ResourceActionUpdate, record(full)))
-	// The bare minimum again: what was set and is not any more is gone in the daemon too.
-	steps = append(steps, applies(k.config(serverHCL("2")), address, plancheck.ResourceActionUpdate, record(with(func(s *fleet.Server) { s.ImageTag = "2" }))))
-	steps = append(steps, applies(k.config(serverHCL("2", hollow)), address, plancheck.ResourceActionUpdate, func() error { return nil }))
-	run(t, k, steps...)
-}
-
-func TestAccServer_thatDisappearedIsPlannedAgain(t *testing.T) {
-	k := startKurad(t)
-	again := applies(k.config(serverHCL("1")), "kura_server.acme", plancheck.ResourceActionCreate, func() error { return nil })
-	again.PreConfig = func() {
-		if _, err := k.api.DeleteServer(t.Context(), fleet.ServerKey{Account: "acme", Region: "eu"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := k.turn(t.Context(), fleet.ServerKey{Account: "acme", Region: "eu"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run(t, k, applies(k.config(serverHCL("1")), "kura_server.acme", plancheck.ResourceActionCreate, func() error { return nil }), again)
-}
-
-func TestAccServer_inAnotherRegionIsAnotherServer(t *testing.T) {
-	k := startKurad(t)
-	us := "resource \"kura_region\" \"us\" {\n  name = \"us\"\n  hosts = { public = kura_host_template.public.name }\n  containers = kura_region.eu.containers\n}\n"
-	moved := "resource \"kura_server\" \"acme\" {\n  account = kura_account.acme.id\n  region = kura_region.us.name\n  image_tag = \"1\"\n}\n"
-	run(t, k,
-		applies(k.config(us, serverHCL("1")), "kura_server.acme", plancheck.ResourceActionCreate, func() error { return nil }),
-		applies(k.config(us, moved), "kura_server.acme", plancheck.ResourceActionDestroyBeforeCreate, func() error {
-			if k.server("acme", "eu") != nil || k.server("acme", "us") == nil {
-				return fmt.Errorf("the server did not move")
-			}
-			return nil
-		}, plancheck.ExpectUnknownValue("kura_server.acme", tfjsonpath.New("host"))))
-}
 
 func TestAccAccount_isCreatedChangedImportedAndDestroyed(t *testing.T) {
 	k := startKurad(t)
@@ -264,7 +115,7 @@ resource "kura_region" "eu" {
         command      = ["serve", "--name", "{instance}"]
         env          = { URL = "http://{public_host}:{port:http}", EMPTY = "" }
         env_from     = ["tracing"]
-        volumes      = [{ name = "data", path = "/data", retain = true }, { host_path = "/srv/kura/certs", path = "/certs", read_only = true }]
+        volumes      = [{ name = "data", path = "/data", retain = true }, { host_path = "TLS", path = "/certs", read_only = true }]
         ports        = { http = { container = 8080, host = 18080, bind = "127.0.0.1", protocol = "tcp", endpoint = "public" }, grpc = { container = 9090, endpoint = "grpc" } }
         labels       = { "traefik.enable" = "true" }
         user         = "1000:1000"
@@ -296,7 +147,7 @@ func TestAccRegion_everyAttributeReadsAsItWasConfigured(t *testing.T) {
 	wantBare := fleet.Region{Name: "eu", ClusterID: "eu-1", Hosts: fleet.RegionHosts{Public: "public"}, Containers: &fleet.Containers{Endpoint: "edge", Services: map[string]fleet.Service{
 		"cache": {Image: "localhost/cache:{image_tag}", Ports: map[string]fleet.Port{"http": {Container: 8080, Endpoint: "public"}}},
 	}}}
-	steps := []resource.TestStep{applies(k.provider("staging")+threeTemplates+fullRegion, address, plancheck.ResourceActionCreate, record(func(r fleet.Region) error {
+	steps := []resource.TestStep{applies(k.provider("staging")+threeTemplates+strings.Replace(fullRegion, "TLS", filepath.Dir(k.files.CA), 1), address, plancheck.ResourceActionCreate, record(func(r fleet.Region) error {
 		return differs("what it takes", []any{"Frankfurt", 3, true, -0.0012, "SIGINT", 18080}, []any{r.DisplayName, r.MaxUnsettled, r.Cordoned, r.Location.Longitude, r.Containers.Services["cache"].StopSignal, r.Containers.Services["cache"].Ports["http"].Host})
 	}))}
 	// An import does not know the wording of stall_after nor what is empty and not absent.

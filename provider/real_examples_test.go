@@ -1,0 +1,99 @@
+//go:build real
+
+package provider
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// example returns the text of example files, one after the other.
+func example(t *testing.T, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "examples", pattern))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no example %s: %v", pattern, err)
+	}
+	var all []string
+	for _, file := range slices.Sorted(slices.Values(files)) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(b))
+	}
+	return strings.Join(all, "\n")
+}
+
+// Nobody serves example.dev here, so the applies do not wait for what answers there; all
+// else is as it stands in the files.
+func TestAccExamples_areAppliedReadAndImportedAsTheyAre(t *testing.T) {
+	k, c := startKurad(t), newCLI(t)
+	k.image(t, "v1")
+	const image = "registry.example.dev/kura/cache:1.4.2"
+	if err := k.engine.TagImage(t.Context(), "localhost/kura-cache:v1", image); err != nil {
+		t.Fatal(err)
+	}
+	block := replaceOnce(t, k.provider("staging"), "environment =", "wait_for    = \"accepted\"\n  environment =")
+	resources := block + example(t, "resources/*/resource.tf")
+	c.write(resources)
+	if text := c.apply(); !contains(text, "4 added") {
+		t.Errorf("%s", text)
+	}
+	c.showsNothing()
+	key := fleet.ServerKey{Account: "acme", Region: "eu-central"}
+	if v := k.until(key, "runs", func(v *fleet.ServerView) bool { return v.ObservedImageTag == "1.4.2" }); v.Verdict != fleet.VerdictProgressing {
+		t.Errorf("the example is %s", standing(v))
+	}
+	c.write(resources + example(t, "data-sources/*/data-source.tf") + example(t, "functions/*/function.tf"))
+	if text := c.apply(); !contains(text, `host = "acme-eu-central-staging.kura.example.dev"`, `preview_host = "acme-eu-central-preview.kura.example.dev"`, "Check block assertion failed", "acme in eu-central is progressing: EndpointNotReady") {
+		t.Errorf("%s", text)
+	}
+	for _, form := range []string{"import-by-string-id.tf", "import-by-identity.tf"} {
+		other := &cli{t: t, binary: c.binary, dir: t.TempDir(), env: c.env}
+		other.write(resources + example(t, "resources/*/"+form))
+		// What an import cannot know is what only Terraform holds: a server's timeouts.
+		other.shows(true, []string{"4 to import, 0 to add, 1 to change, 0 to destroy", "+ timeouts"})
+	}
+	c.destroy()
+}
+
+// The demo's configuration, in which the endpoint has another name and the connection
+// comes from the environment.
+func TestAccExamples_theDemoIsPlannedAppliedAndDestroyed(t *testing.T) {
+	k, c := startKurad(t), newCLI(t)
+	k.image(t, "v1", "v2")
+	t.Setenv(envEndpoint, k.endpoint)
+	t.Setenv(envTokenFile, filepath.Join(k.data, "token"))
+	c.env = append(c.env, "TF_VAR_tls_dir="+filepath.Dir(k.files.CA))
+	c.write(replaceOnce(t, replaceOnce(t, example(t, "demo/*.tf"), "kurafleet/kura", "hashicorp/kura"), `"local"`, `"edge"`))
+	c.shows(true, []string{`"acme/eu" = "acme-eu-central-staging.kura.test"`, `"umbra/us" = "umbra-us-east-staging.kura.test"`, "9 to add"})
+	c.apply()
+	c.showsNothing()
+	for _, key := range []fleet.ServerKey{{Account: "acme", Region: "eu"}, {Account: "acme", Region: "us"}, {Account: "umbra", Region: "eu"}, {Account: "umbra", Region: "us"}} {
+		if err := k.answers(key, "v1"); err != nil {
+			t.Error(err)
+		}
+	}
+	c.env = append(c.env, "TF_VAR_image_tag=v2")
+	c.shows(true, []string{"0 to add, 4 to change, 0 to destroy"}, "Warning")
+	c.apply()
+	c.showsNothing()
+	c.destroy()
+	if err := k.nothingLeft(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAccExamples_theProviderBlockIsValid(t *testing.T) {
+	c := newCLI(t)
+	c.write(strings.Replace(example(t, "provider/provider.tf"), "kurafleet/kura", "hashicorp/kura", 1))
+	if text, code := c.run("validate", "-no-color"); code != 0 {
+		t.Errorf("%s", text)
+	}
+}
