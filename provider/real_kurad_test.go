@@ -95,7 +95,9 @@ func (k *kurad) kill() {
 	if err := k.process.Process.Kill(); err != nil {
 		k.t.Fatal(err)
 	}
-	_ = <-k.ended // killed: its error says so
+	if err := <-k.ended; err == nil {
+		k.t.Fatal("kurad ended in order instead of being killed")
+	}
 	k.process = nil
 }
 
