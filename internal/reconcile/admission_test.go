@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,9 +109,9 @@ func TestG4_aChangedMaximumCountsAtOnce(t *testing.T) {
 func TestG4_aPlaceThatIsNotWantedGoesToTheNext(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.region("eu", func(r *fleet.Region) { r.MaxUnsettled = 1 })
-		panics := false
+		var panics atomic.Bool
 		k := w.start(options{onGather: func(k fleet.ServerKey) error {
-			if k.Account == "second" && panics {
+			if k.Account == "second" && panics.Load() {
 				panic("a fault of our own")
 			}
 			return nil
@@ -121,13 +122,13 @@ func TestG4_aPlaceThatIsNotWantedGoesToTheNext(t *testing.T) {
 			w.declare(account, "v1")
 			w.pass(5 * time.Second)
 		}
-		panics = true                                                  // second waits, and will not use its place
+		panics.Store(true)                                             // second waits, and will not use its place
 		w.change("third", func(in *fleet.Intent) { in.Paused = true }) // no longer wants one
 		w.destroy("fourth")                                            // neither
 		w.until("fourth is gone", time.Minute, func() bool { return w.gone("fourth") })
 		w.setSick("first", "")
 		w.until("fifth runs", time.Minute, func() bool { return w.converged("first", "v1") && w.converged("fifth", "v1") })
-		panics = false
+		panics.Store(false)
 		w.until("second runs", time.Minute, func() bool { return w.converged("second", "v1") })
 		if most := w.mostUnsettled("eu"); most != 1 {
 			t.Errorf("%d servers were unsettled at once, want 1", most)

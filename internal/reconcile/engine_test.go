@@ -301,3 +301,17 @@ func (e *engine) removeAll(account string) {
 		}
 	})
 }
+
+// listed returns how many listings were asked for.
+func (e *engine) listed() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lists
+}
+
+// history returns all effects so far.
+func (e *engine) history() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.effects)
+}

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,8 +30,8 @@ func TestP2_anEndpointThatIsAwayForTenMinutesIsAsItWas(t *testing.T) {
 		if after := w.one("acme"); after.ID != before.ID || after.starts != 1 {
 			t.Errorf("container %+v, want %s started once", after, before.ID)
 		}
-		if n := len(w.engine().effects); n != 2 {
-			t.Errorf("effects %v, want the two of the creation", w.engine().effects)
+		if n := len(w.engine().history()); n != 2 {
+			t.Errorf("effects %v, want the two of the creation", w.engine().history())
 		}
 	})
 }
@@ -44,8 +45,8 @@ func TestG1_aRestartRestartsNoContainer(t *testing.T) {
 			w.pass(time.Minute)
 			k.stop()
 		}
-		if after := w.one("acme"); after.ID != before.ID || after.starts != 1 || len(w.engine().effects) != 2 {
-			t.Errorf("container %+v, effects %v, want %s started once", after, w.engine().effects, before.ID)
+		if after := w.one("acme"); after.ID != before.ID || after.starts != 1 || len(w.engine().history()) != 2 {
+			t.Errorf("container %+v, effects %v, want %s started once", after, w.engine().history(), before.ID)
 		}
 		if after := w.server("acme").StatusRevision; after != revision {
 			t.Errorf("the restarts wrote the status: revision %d became %d", revision, after)
@@ -211,30 +212,30 @@ func TestObserveNow_takesATurnWithAFreshReadAndAFreshProbe(t *testing.T) {
 
 func TestObserveNow_isNotAnsweredByATurnThatFailed(t *testing.T) {
 	virtual(t, func(w *world) {
-		observing, failures := false, 0
+		var observing atomic.Bool
+		var failures atomic.Int64
 		k := created(w, options{onCommit: func(_ fleet.TurnWrite, commit func() error) error {
-			if observing && failures < 3 {
-				failures++
+			if observing.Load() && failures.Add(1) <= 3 {
 				return errors.New("no answer")
 			}
 			return commit()
 		}})
 		defer k.stop()
 		w.pass(time.Minute)
-		observing = true
+		observing.Store(true)
 		w.setSick("acme", fleet.ReasonHTTPNotReady)
 		w.must(k.loop.ObserveNow(w.t.Context(), key("acme")))
-		if c := w.condition("acme", fleet.ConditionEndpointReady); c.Status != fleet.False || failures != 3 {
-			t.Errorf("EndpointReady is %+v after %d failed turns", c, failures)
+		if c := w.condition("acme", fleet.ConditionEndpointReady); c.Status != fleet.False || failures.Load() < 4 {
+			t.Errorf("EndpointReady is %+v after %d failed turns", c, failures.Load())
 		}
 	})
 }
 
 func TestObserveNow_endsWithItsContext(t *testing.T) {
 	virtual(t, func(w *world) {
-		hang := false
+		var hang atomic.Bool
 		k := created(w, options{onGather: func(fleet.ServerKey) error {
-			if hang {
+			if hang.Load() {
 				return errors.New("no answer")
 			}
 			return nil
@@ -255,7 +256,7 @@ func TestObserveNow_endsWithItsContext(t *testing.T) {
 		}
 		w.pass(time.Minute)
 		w.must(within())
-		hang = true
+		hang.Store(true)
 		if err := within(); err == nil {
 			t.Error("with a store that does not answer it succeeded")
 		}

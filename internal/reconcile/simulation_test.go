@@ -19,7 +19,7 @@ import (
 const (
 	simServers = 12
 	simPlaces  = 3
-	simTime    = 2 * time.Hour
+	simTime    = 90 * time.Minute
 	simPeace   = time.Hour // within which all must be as declared
 )
 
@@ -27,7 +27,7 @@ const (
 // restarts pass, then peace: everything must become as declared in bounded time, and at
 // no moment may an invariant of the behaviour contract be broken.
 func TestSimulation_faultsThenPeaceConverges(t *testing.T) {
-	for seed := uint64(1); seed <= 5; seed++ {
+	for seed := uint64(1); seed <= 4; seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			virtual(t, func(w *world) { newSimulation(w, seed).run() })
 		})

@@ -1,0 +1,203 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/projection"
+	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
+	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// kurad is one life of the daemon, from its start to its end.
+type kurad struct {
+	w       *world
+	loop    *reconcile.Reconciler
+	probes  probes
+	end     context.CancelFunc
+	ended   sync.WaitGroup
+	dead    atomic.Bool
+	commits atomic.Int64
+	gathers atomic.Int64
+	tasks   atomic.Int64
+	options options
+}
+
+// options are what a test does to a kurad.
+type options struct {
+	onGather func(fleet.ServerKey) error
+	onCommit func(write fleet.TurnWrite, commit func() error) error
+	onTask   func(fleet.ServerKey, fleet.Task, func() fleet.Outcome) fleet.Outcome
+	onList   func(list func() ([]fleet.Container, error)) ([]fleet.Container, error)
+	log      hclog.Logger
+	paused   bool
+	deaf     bool // no hint of a change of a record reaches it
+}
+
+// start starts a kurad; stop or kill ends it.
+func (w *world) start(o options) *kurad {
+	k := &kurad{w: w, options: o}
+	w.kurads = append(w.kurads, k)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context())) // the world outlives the test function: its clean-up ends it
+	runtimes := map[string]reconcile.Runtime{}
+	for name, e := range w.engines {
+		runtimes[name] = daemonRuntime{e, k}
+	}
+	watcher := readiness.NewWatcher(w.probe, func(key string) {
+		if server, err := fleet.ParseServerKey(key); err == nil {
+			k.loop.Kick(server)
+		}
+	}, readiness.Pace{})
+	k.probes = probes{watcher}
+	log := o.log
+	if log == nil {
+		log = hclog.NewNullLogger()
+	}
+	k.loop = reconcile.New(reconcile.Config{
+		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Paused: o.paused, Log: log,
+		ReadFailure: func(err error) fleet.ReadFailure {
+			return fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: err.Error()}
+		},
+	})
+	unsubscribe := func() {}
+	if !o.deaf {
+		unsubscribe = w.view.Subscribe(k.heard)
+	}
+	synctest.Wait() // the view has taken everything in
+	k.end = func() { cancel(); unsubscribe() }
+	k.ended.Go(func() { watcher.Run(ctx) })
+	k.ended.Go(func() { w.must(k.loop.Run(ctx)) })
+	return k
+}
+
+// stop ends the kurad in order.
+func (k *kurad) stop() { k.end(); k.ended.Wait() }
+
+// kill ends it at once: nothing that it does from now on reaches the store or an engine.
+func (k *kurad) kill() { k.dead.Store(true); k.stop() }
+
+func (k *kurad) heard(u store.Update) {
+	switch u.Kind {
+	case store.KindIntent:
+		k.loop.Kick(u.Key)
+	case store.KindRegion, store.KindAccount, store.KindTemplate:
+		k.loop.KickAll()
+	case store.KindSchema, store.KindStatus, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference:
+	}
+}
+
+var errDead = &fleet.Error{Code: fleet.CodeUnavailable, Message: "no answer"}
+
+// daemonStore is the store as a kurad sees it.
+type daemonStore struct{ k *kurad }
+
+func (s daemonStore) ServerKeys() []fleet.ServerKey { return s.k.w.view.ServerKeys() }
+func (s daemonStore) IsConflict(err error) bool     { return store.IsConflict(err) }
+
+func (s daemonStore) Gather(ctx context.Context, key fleet.ServerKey) (fleet.Gathered, error) {
+	if s.k.dead.Load() {
+		return fleet.Gathered{}, errDead
+	}
+	s.k.gathers.Add(1)
+	if hook := s.k.options.onGather; hook != nil {
+		if err := hook(key); err != nil {
+			return fleet.Gathered{}, err
+		}
+	}
+	return s.k.w.records.Gather(ctx, key)
+}
+
+func (s daemonStore) CommitTurn(ctx context.Context, write fleet.TurnWrite) error {
+	commit := func() error {
+		if s.k.dead.Load() {
+			return errDead
+		}
+		return s.k.w.commitTurn(ctx, write)
+	}
+	s.k.commits.Add(1)
+	if hook := s.k.options.onCommit; hook != nil {
+		return hook(write, commit)
+	}
+	return commit()
+}
+
+// commitTurn stores a turn and notes who is unsettled and who converged from then on.
+func (w *world) commitTurn(ctx context.Context, write fleet.TurnWrite) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.records.CommitTurn(ctx, write); err != nil {
+		return err
+	}
+	region := write.Key.Region
+	if w.unsettled[region] == nil {
+		w.unsettled[region] = map[fleet.ServerKey]bool{}
+	}
+	if projection.Unsettled(write.Status) && !write.Remove {
+		w.unsettled[region][write.Key] = true
+	} else {
+		delete(w.unsettled[region], write.Key)
+	}
+	delete(w.running, write.Key)
+	if write.Status.Verdict == fleet.VerdictConverged && !write.Remove {
+		w.running[write.Key] = write.Status.ServingImageTag
+	}
+	w.most[region] = max(w.most[region], len(w.unsettled[region]))
+	return nil
+}
+
+// daemonRuntime is an engine as a kurad sees it.
+type daemonRuntime struct {
+	*engine
+	k *kurad
+}
+
+func (r daemonRuntime) List(ctx context.Context) ([]fleet.Container, error) {
+	if r.k.dead.Load() {
+		return nil, errDown
+	}
+	list := func() ([]fleet.Container, error) { return r.engine.List(ctx) }
+	if hook := r.k.options.onList; hook != nil {
+		return hook(list)
+	}
+	return list()
+}
+
+func (r daemonRuntime) Execute(ctx context.Context, key fleet.ServerKey, instance string, task fleet.Task, doc *fleet.ServiceDocument) fleet.Outcome {
+	execute := func() fleet.Outcome {
+		if r.k.dead.Load() {
+			return unanswered(errors.New("killed"))
+		}
+		return r.engine.Execute(ctx, key, instance, task, doc)
+	}
+	r.k.tasks.Add(1)
+	if hook := r.k.options.onTask; hook != nil {
+		return hook(key, task, execute)
+	}
+	return execute()
+}
+
+// probes are the readiness watcher as turns see it.
+type probes struct{ w *readiness.Watcher }
+
+func (p probes) Set(key fleet.ServerKey, targets []reconcile.Target, pending bool) {
+	ts := make([]readiness.Target, len(targets))
+	for i, t := range targets {
+		ts[i] = readiness.Target{URL: t.URL, Path: t.Path, Timeout: t.Timeout}
+	}
+	p.w.Set(key.String(), ts, pending)
+}
+
+func (p probes) Latest(key fleet.ServerKey, url string) (fleet.ProbeObservation, bool) {
+	return p.w.Latest(key.String(), url)
+}
+
+func (p probes) Now(ctx context.Context, key fleet.ServerKey) error {
+	return p.w.Now(ctx, key.String())
+}
