@@ -219,7 +219,7 @@ func (k *kurad) gone(key fleet.ServerKey) {
 func (k *kurad) answers503(version string, verdict fleet.Verdict) {
 	k.t.Helper()
 	k.until(acmeEU, version+" answers 503", func(v *fleet.ServerView) bool {
-		return v != nil && v.ObservedImageTag == version && v.Verdict == verdict && v.Reason == fleet.ReasonEndpointNotReady &&
+		return v != nil && len(v.Containers) == 1 && v.ObservedImageTag == version && v.Verdict == verdict && v.Reason == fleet.ReasonEndpointNotReady &&
 			slices.ContainsFunc(v.Conditions, func(c fleet.Condition) bool {
 				return c.Type == fleet.ConditionEndpointReady && c.Reason == fleet.ReasonHTTPNotReady
 			})

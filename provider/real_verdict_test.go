@@ -43,7 +43,7 @@ func (k *kurad) id(key fleet.ServerKey) string {
 	k.t.Helper()
 	v := k.server(key.Account, key.Region)
 	if v == nil || len(v.Containers) != 1 {
-		k.t.Fatalf("server %s has no container: %s", key, standing(v))
+		k.t.Fatalf("server %s has not one container: %s", key, standing(v))
 	}
 	return v.Containers[0].ID
 }

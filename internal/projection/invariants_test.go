@@ -119,6 +119,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	fail(out.MayAct && s.seenFails && !busyPlan(st.Plan), "an effect may start while unreadable")
 	settled := prev.Settled == (fleet.Settled{Generation: in.Intent.Generation, Revision: in.Desired.Revision}) && !in.Latest.Status.Open()
 	fail(stored && s.observe && settled && !deleting && st.Plan.Cause != fleet.CauseCleanup, "an observing region starts work by itself")
+	fail(Unsettled(st) && !Unsettled(prev) && (s.full || !stored), "a place is taken that admission did not give")
 	fail(stored && prev.Plan != nil && busyPlan(prev.Plan), "a plan replaces one whose task runs")
 	fail(st.Plan != nil && !busyPlan(st.Plan) && !s.seenFails && !s.seenBegun.IsZero() && (st.Plan.Generation != in.Intent.Generation || st.Plan.Revision != in.Desired.Revision), "a plan for another generation survives")
 

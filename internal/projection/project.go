@@ -43,6 +43,9 @@ func Project(in Input) Output {
 			break
 		}
 	}
+	if in.Prev != nil && !Unsettled(*in.Prev) && Unsettled(t.s) {
+		t.s.Admitted = false // the place was given back; only admission gives one (G4)
+	}
 	t.s.Holds = t.holds()
 	t.keepShown()
 	if in.clockStands(t.s.Holds) {
