@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes tools available and prints the path of each, one a line: internal/tools/build.sh TOOL...
 #
-# A tool is a folder beside this script whose go.mod names the package and its version. An installed program of
+# A tool is a folder beside this script whose go.mod names the package and its version; what is missing around it,
+# its program `prepare` writes. An installed program of
 # exactly that version is used as it is; otherwise it is built once through the Go module proxy and kept in the
 # user's cache folder, by version and platform. Progress goes to standard error.
 set -euo pipefail
@@ -15,6 +16,7 @@ say() { printf 'tools: %s\n' "$*" >&2; }
 usual_time() {
   case $1 in
     tofu) echo "about 5 minutes" ;;
+    terraform) echo "about 3 minutes" ;;
     golangci-lint) echo "about a minute and a half" ;;
     *) echo "less than a minute" ;;
   esac
@@ -23,6 +25,7 @@ usual_time() {
 ldflags() {
   case $1 in
     tofu) echo "-s -w -X github.com/opentofu/opentofu/version.dev=no" ;; # else it calls itself 1.12.6-dev
+    terraform) echo "-s -w -X github.com/hashicorp/terraform/version.dev=no" ;;
     *) echo "-s -w" ;;
   esac
 }
@@ -50,7 +53,8 @@ build() (
   # -mod=mod completes go.mod and go.sum; in a copy, the tree stays clean.
   work=$(mktemp -d "$(dirname "$out")/build.XXXXXX")
   trap 'rm -rf "$work"' EXIT
-  cp "$tools/$tool/go.mod" "$tools/$tool/go.sum" "$work"
+  cp -R "$tools/$tool/." "$work"
+  [[ ! -x $work/prepare ]] || (cd "$work" && ./prepare)
   if ! (cd "$work" && GOWORK=off GOFLAGS='' go build -mod=mod -trimpath -buildvcs=false -ldflags "$(ldflags "$tool")" -o program "$package"); then
     say "$tool: the build failed, see above; it needs the Go module proxy (go env GOPROXY) and about 3 GB for the Go caches"
     exit 1
