@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -17,29 +18,34 @@ const (
 	fullPercent     = 80       // of the quota: Health says Full
 )
 
-// Health says how the store is doing.
-type Health struct {
-	Size  int64 // of the file, which the quota limits
-	InUse int64 // of it
-	Quota int64
-	// Full is set from 80 % of the quota on, and while writes are refused.
-	Full bool
-	// Refusing is set while the quota's alarm refuses writes.
-	Refusing bool
-}
-
-// Health returns how the store is doing.
-func (e *Embedded) Health(ctx context.Context) (Health, error) {
-	alarms, err := e.client.AlarmList(ctx)
-	if err != nil {
-		return Health{}, e.translate(ctx, err)
+// Health implements Store: the fullest of the members that answer. It costs a look in
+// memory; asking for alarms by themselves would be an entry of the log.
+func (c *client) Health(ctx context.Context) (Health, error) {
+	ctx, done := c.within(ctx)
+	defer done()
+	endpoints := c.api.Endpoints()
+	if len(endpoints) == 0 {
+		endpoints = []string{""} // the embedded one has no name
 	}
-	backend := e.etcd.Server.Backend()
-	h := Health{Size: backend.Size(), InUse: backend.SizeInUse(), Quota: e.quota}
-	for _, a := range alarms.Alarms {
-		h.Refusing = h.Refusing || a.Alarm == etcdserverpb.AlarmType_NOSPACE
+	var h Health
+	var failed error
+	for _, endpoint := range endpoints {
+		status, err := c.api.Status(ctx, endpoint)
+		if err != nil {
+			failed = err
+			continue
+		}
+		for _, alarm := range status.Errors {
+			h.Refusing = h.Refusing || strings.Contains(alarm, etcdserverpb.AlarmType_NOSPACE.String())
+		}
+		if status.DbSize > h.Size {
+			h.Size, h.InUse, h.Quota = status.DbSize, status.DbSizeInUse, status.DbSizeQuota
+		}
 	}
-	h.Full = h.Refusing || h.Size >= h.Quota/100*fullPercent
+	if h.Size == 0 {
+		return h, c.translate(ctx, failed)
+	}
+	h.Full = h.Refusing || h.Quota > 0 && h.Size >= h.Quota/100*fullPercent
 	return h, nil
 }
 
@@ -59,7 +65,7 @@ func (e *Embedded) Care(ctx context.Context) error {
 		h.Size = after
 	}
 	if h.Refusing && h.Size < h.Quota/100*fullPercent {
-		if _, err := e.client.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+		if _, err := e.api.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
 			return fmt.Errorf("lift the quota's alarm: %w", e.translate(ctx, err))
 		}
 		e.log.Info("the store has room again and takes writes", "bytes", h.Size, "quota", h.Quota)

@@ -3,12 +3,42 @@ package store
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 )
 
+// route is the stream that watches share. A stream stays with the endpoint that it was
+// opened to; when that one does not answer, watches go on with another route.
+type route struct {
+	number int
+	life   context.Context
+	end    context.CancelFunc
+}
+
+// routeKey tells streams apart: etcd's client opens one for each set of metadata.
+const routeKey = "kura-route"
+
+// reroute makes all watches go on with a new stream.
+func (c *client) reroute() {
+	next := &route{}
+	next.life, next.end = context.WithCancel(context.Background())
+	if old := c.rerouted.Load(); old != nil {
+		next.number = old.number + 1
+		defer old.end()
+	}
+	c.rerouted.Store(next)
+}
+
+// outgoing makes ctx one of the route's. A member that has lost its cluster ends watches
+// instead of staying silent.
+func (r *route) outgoing(ctx context.Context) context.Context {
+	return clientv3.WithRequireLeader(metadata.AppendToOutgoingContext(ctx, routeKey, strconv.Itoa(r.number)))
+}
+
 // Watch implements Store.
-func (e *Embedded) Watch(ctx context.Context, prefix string, from int64) (<-chan Batch, error) {
+func (c *client) Watch(ctx context.Context, prefix string, from int64) (<-chan Batch, error) {
 	if err := checkPrefix(prefix); err != nil {
 		return nil, err
 	}
@@ -17,24 +47,41 @@ func (e *Embedded) Watch(ctx context.Context, prefix string, from int64) (<-chan
 	}
 	if from == 0 {
 		// etcd would begin whenever it comes to it, and miss what is written until then.
-		page, err := e.List(ctx, prefix, ListOptions{Limit: 1})
+		page, err := c.List(ctx, prefix, ListOptions{Limit: 1})
 		if err != nil {
 			return nil, err
 		}
 		from = page.Revision + 1
 	}
-	if e.life.Err() != nil {
-		return nil, e.translate(ctx, ErrClosed)
+	if c.life.Err() != nil {
+		return nil, c.translate(ctx, ErrClosed)
 	}
 	out := make(chan Batch)
-	e.watches.Go(func() { e.watch(ctx, prefix, from, out) })
+	c.watches.Go(func() { c.watch(ctx, prefix, from, out) })
 	return out, nil
 }
 
-func (e *Embedded) watch(ctx context.Context, prefix string, from int64, out chan<- Batch) {
-	defer close(out)
-	ctx, done := e.within(ctx)
+// Progress implements Store.
+func (c *client) Progress(ctx context.Context) error {
+	ctx, done := c.within(ctx)
 	defer done()
+	return c.translate(ctx, c.api.RequestProgress(c.rerouted.Load().outgoing(ctx)))
+}
+
+func (c *client) watch(ctx context.Context, prefix string, from int64, out chan<- Batch) {
+	defer close(out)
+	ctx, done := c.within(ctx)
+	defer done()
+	last := from - 1
+	for c.watchBy(ctx, c.rerouted.Load(), prefix, &last, out) {
+	}
+}
+
+// watchBy delivers what comes after last, and reports whether another route is to go on.
+func (c *client) watchBy(ctx context.Context, r *route, prefix string, last *int64, out chan<- Batch) bool {
+	via, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.life, cancel)()
 	send := func(b Batch) bool {
 		select {
 		case out <- b:
@@ -43,26 +90,37 @@ func (e *Embedded) watch(ctx context.Context, prefix string, from int64, out cha
 			return false
 		}
 	}
-	for r := range e.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(from)) {
-		if err := r.Err(); err != nil {
-			if err = e.translate(ctx, err); ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+	for answer := range c.api.Watch(r.outgoing(via), prefix, clientv3.WithPrefix(), clientv3.WithRev(*last+1)) {
+		if via.Err() != nil {
+			break
+		}
+		if err := answer.Err(); err != nil {
+			if err = c.translate(ctx, err); !errors.Is(err, ErrClosed) {
 				send(Batch{Err: err})
 			}
-			return
+			return false
 		}
-		for _, b := range batches(r.Events) {
-			if !send(b) {
-				return
+		for _, b := range batches(answer) {
+			if b.Revision < *last {
+				continue // a member that is behind says how far it is
 			}
+			if !send(b) {
+				return false
+			}
+			*last = b.Revision
 		}
 	}
+	return ctx.Err() == nil && r.life.Err() != nil
 }
 
-// batches cuts the events of a response, which may hold several revisions but never a
+// batches cuts the events of an answer, which may hold several revisions but never a
 // part of one, where the revision changes.
-func batches(events []*clientv3.Event) []Batch {
+func batches(answer clientv3.WatchResponse) []Batch {
+	if answer.IsProgressNotify() {
+		return []Batch{{Revision: answer.Header.Revision}}
+	}
 	var out []Batch
-	for _, ev := range events {
+	for _, ev := range answer.Events {
 		revision := ev.Kv.ModRevision
 		if len(out) == 0 || out[len(out)-1].Revision != revision {
 			out = append(out, Batch{Revision: revision})

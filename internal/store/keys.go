@@ -25,7 +25,13 @@ const (
 	KindToken       Kind = "token"
 	KindReservation Kind = "reservation"
 	KindReference   Kind = "reference"
+	KindEndpoint    Kind = "endpoint"
+	KindLeader      Kind = "leader"
+	KindExclusion   Kind = "exclusion"
 )
+
+// keyRoot is where the keys of all environments begin; their names follow.
+const keyRoot = "/kura/v1/"
 
 // Folders of the keys, below the environment's prefix.
 const (
@@ -37,11 +43,14 @@ const (
 	deploymentsFolder = "deployments/"
 	eventsFolder      = "events/"
 	tokensFolder      = "tokens/"
+	endpointsFolder   = "endpoints/"
 	hostsFolder       = "hosts/"
 	instancesFolder   = "instances/"
 	portsFolder       = "ports/"
 	refsFolder        = "refs/"
+	leaderFolder      = "leader/"
 	departedKey       = refsFolder + "departed"
+	exclusionKey      = "exclusion"
 )
 
 func serverFolder(k fleet.ServerKey) string { return serversFolder + k.Region + "/" + k.Account + "/" }
@@ -56,6 +65,10 @@ func accountRefs(id string) string           { return refsFolder + accountsFolde
 func accountRef(k fleet.ServerKey) string    { return accountRefs(k.Account) + k.Region }
 func templateRefs(name string) string        { return refsFolder + templatesFolder + name + "/" }
 func templateRef(name, region string) string { return templateRefs(name) + region }
+func endpointFolder(account string) string   { return endpointsFolder + account + "/" }
+func endpointKey(c fleet.CacheEndpoint) string {
+	return endpointFolder(c.Account) + c.Key()
+}
 func deploymentKey(k fleet.ServerKey, seq int64) string {
 	return deploymentFolder(k) + fmt.Sprintf("%010d", seq)
 }
@@ -67,7 +80,7 @@ func eventKey(k fleet.ServerKey, seq int64) string {
 type place struct {
 	kind   Kind
 	server fleet.ServerKey // of server records, deployments and events
-	name   string          // of all others
+	name   string          // of all others; account/key of cache endpoints
 	seq    int64           // of deployments
 }
 
@@ -75,6 +88,9 @@ type place struct {
 func parseKey(key string) (place, bool) {
 	if key == schemaKey {
 		return place{kind: KindSchema}, true
+	}
+	if key == exclusionKey {
+		return place{kind: KindExclusion}, true
 	}
 	folder, rest, ok := strings.Cut(key, "/")
 	if !ok || rest == "" {
@@ -89,10 +105,14 @@ func parseKey(key string) (place, bool) {
 		return place{kind: KindRegion, name: rest}, true
 	case tokensFolder:
 		return place{kind: KindToken, name: rest}, true
+	case endpointsFolder:
+		return place{kind: KindEndpoint, name: rest}, strings.Contains(rest, "/")
 	case hostsFolder, instancesFolder, portsFolder:
 		return place{kind: KindReservation, name: key}, true
 	case refsFolder:
 		return place{kind: KindReference, name: rest}, true
+	case leaderFolder:
+		return place{kind: KindLeader, name: rest}, true
 	}
 	parts := strings.Split(rest, "/")
 	if len(parts) != 3 {
@@ -139,8 +159,14 @@ func describe(key string) string {
 		return "the events of server " + p.server.String()
 	case KindReservation:
 		return Reservation(p.name).String()
+	case KindEndpoint:
+		return "cache endpoint " + p.name
 	case KindReference:
 		return "the reference " + p.name
+	case KindLeader:
+		return "the leader"
+	case KindExclusion:
+		return "a declaration that others are rendered from"
 	}
 	return "record " + key
 }

@@ -8,6 +8,8 @@ func TestKeys_readAsWhatTheyName(t *testing.T) {
 		"accounts/acme":                     `account "acme"`,
 		"templates/default":                 `host template "default"`,
 		"regions/eu":                        `region "eu"`,
+		"endpoints/acme/1f":                 "cache endpoint acme/1f",
+		"endpoints/acme":                    "record endpoints/acme",
 		"tokens/t1":                         `token "t1"`,
 		"servers/eu/acme/intent":            "server acme/eu",
 		"servers/eu/acme/status":            "the status of server acme/eu",

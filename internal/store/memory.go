@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strings"
 	"sync"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 // memoryHistory is how many revisions a Memory keeps at least. Older ones are compacted
@@ -23,7 +25,8 @@ type Memory struct {
 	keys      []string
 	versions  map[string][]version
 	history   []Batch
-	changed   chan struct{} // closed and replaced at each write
+	asked     int           // how often Progress was called
+	changed   chan struct{} // closed and replaced at each write, and when asked
 	closed    chan struct{}
 	failed    chan struct{}
 	err       error
@@ -155,8 +158,7 @@ func (m *Memory) Txn(ctx context.Context, t Txn) (int64, error) {
 	if len(m.history) >= 2*memoryHistory {
 		m.compact(next - memoryHistory)
 	}
-	close(m.changed)
-	m.changed = make(chan struct{})
+	m.wake()
 	return next, nil
 }
 
@@ -173,20 +175,20 @@ func (m *Memory) Watch(ctx context.Context, prefix string, from int64) (<-chan B
 	if from == 0 {
 		from = m.revision + 1
 	}
-	out := make(chan Batch)
-	m.watches.Go(func() { m.watch(ctx, prefix, from, out) })
+	out, asked := make(chan Batch), m.asked
+	m.watches.Go(func() { m.watch(ctx, prefix, from, asked, out) })
 	return out, nil
 }
 
-func (m *Memory) watch(ctx context.Context, prefix string, from int64, out chan<- Batch) {
+func (m *Memory) watch(ctx context.Context, prefix string, from int64, asked int, out chan<- Batch) {
 	defer close(out)
 	for {
-		batches, changed, err := m.since(from)
+		batches, changed, err := m.since(from, &asked)
 		if err != nil {
 			batches = []Batch{{Err: err}}
 		}
 		for _, b := range batches {
-			if b.Err == nil {
+			if b.Err == nil && b.Events != nil {
 				from = b.Revision + 1
 				if b.Events = under(prefix, b.Events); len(b.Events) == 0 {
 					continue
@@ -213,15 +215,55 @@ func (m *Memory) watch(ctx context.Context, prefix string, from int64, out chan<
 	}
 }
 
-// since returns the history from a revision on, and what is closed when there is more.
-func (m *Memory) since(from int64) ([]Batch, <-chan struct{}, error) {
+// since returns the history from a revision on, with a batch without events where
+// Progress was called again, and what is closed when there is more.
+func (m *Memory) since(from int64, asked *int) ([]Batch, <-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if from <= m.compacted {
 		return nil, nil, ErrCompacted
 	}
 	i := sort.Search(len(m.history), func(i int) bool { return m.history[i].Revision >= from })
-	return slices.Clone(m.history[i:]), m.changed, nil
+	batches := slices.Clone(m.history[i:])
+	if *asked != m.asked && from <= m.revision+1 {
+		*asked = m.asked
+		batches = append(batches, Batch{Revision: m.revision})
+	}
+	return batches, m.changed, nil
+}
+
+// Progress implements Store.
+func (m *Memory) Progress(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.usable(ctx); err != nil {
+		return err
+	}
+	m.asked++
+	m.wake()
+	return nil
+}
+
+// Campaign implements Store. Whoever leads does so until it resigns or its key goes.
+func (m *Memory) Campaign(ctx context.Context, prefix string, value []byte) (Leadership, error) {
+	l, err := campaign(ctx, m, prefix, value, hclog.NewNullLogger(), takeForLife(m))
+	if err != nil {
+		return nil, err
+	}
+	m.watches.Go(l.guardKey)
+	return l, nil
+}
+
+// Health implements Store: there is always room.
+func (m *Memory) Health(ctx context.Context) (Health, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return Health{}, m.usable(ctx)
+}
+
+func (m *Memory) wake() {
+	close(m.changed)
+	m.changed = make(chan struct{})
 }
 
 // Failed implements Store.

@@ -17,12 +17,14 @@ type Records struct {
 	store   Store
 	prefix  string // /kura/v1/<environment>/
 	storeID string // set by Prepare
+	guard   *Compare
+	silence *silence // of writes that run alone
 }
 
 // NewRecords returns the records of an environment. Prepare must be called before
 // anything is written.
 func NewRecords(s Store, environment string) *Records {
-	return &Records{store: s, prefix: "/kura/v1/" + environment + "/"}
+	return &Records{store: s, prefix: keyRoot + environment + "/", silence: &silence{}}
 }
 
 // Schema is the record that says what the records of an environment look like.
@@ -47,7 +49,14 @@ func (r *Records) Prepare(ctx context.Context) error {
 			r.storeID = s.Value.Store
 			return nil
 		}
+		switch _, err := r.store.Get(ctx, r.prefix+restoringKey); {
+		case err == nil:
+			return fmt.Errorf("open the records below %s: a snapshot was not restored to its end; run \"kurad snapshot restore\" again", r.prefix)
+		case !errors.Is(err, ErrNotFound):
+			return unavailable("open the records below "+r.prefix, err)
+		}
 		tx := r.Begin()
+		tx.compare(Absent(restoringKey))
 		put(tx, schemaKey, s, Schema{Version: fleet.SchemaVersion, Store: rand.Text()})
 		if _, err := tx.Commit(ctx); err != nil && !IsConflict(err) {
 			return fmt.Errorf("prepare the records below %s: %w", r.prefix, err)
@@ -61,9 +70,33 @@ func (r *Records) StoreID() string { return r.storeID }
 // Store returns the store below.
 func (r *Records) Store() Store { return r.store }
 
+// LeaderPrefix is the folder of keys in which those who would lead this environment
+// campaign.
+func (r *Records) LeaderPrefix() string { return r.prefix + leaderFolder }
+
+// Leader returns what the leader of this environment says of itself; ok is false while
+// there is none.
+func (r *Records) Leader(ctx context.Context) (value []byte, ok bool, err error) {
+	kv, err := r.store.Get(ctx, leaderKey(r.LeaderPrefix()))
+	if errors.Is(err, ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, unavailable("read who leads", err)
+	}
+	return kv.Value, true, nil
+}
+
+// Fenced returns the same records, whose every write compares guard as well and fails
+// with ErrNotLeader where it does not hold any more.
+func (r *Records) Fenced(guard Compare) *Records {
+	fenced := *r
+	fenced.guard = &guard
+	return &fenced
+}
+
 // Revision returns the store's present revision; every write acknowledged before the
-// call has one that is not later. A View reaches it only where nobody but these records
-// writes to the store, which is so in an embedded one.
+// call has one that is not later. View.CatchUp waits until a view has reached it.
 func (r *Records) Revision(ctx context.Context) (int64, error) {
 	page, err := r.store.List(ctx, r.prefix+schemaKey, ListOptions{Limit: 1})
 	if err != nil {
@@ -100,6 +133,11 @@ func (r *Records) Status(ctx context.Context, k fleet.ServerKey) (Versioned[flee
 // Deployment returns a deployment of a server.
 func (r *Records) Deployment(ctx context.Context, k fleet.ServerKey, seq int64) (Versioned[fleet.Deployment], error) {
 	return get[fleet.Deployment](ctx, r, deploymentKey(k, seq))
+}
+
+// CacheEndpoint returns a declared endpoint of an account by its key.
+func (r *Records) CacheEndpoint(ctx context.Context, account, key string) (Versioned[fleet.CacheEndpoint], error) {
+	return get[fleet.CacheEndpoint](ctx, r, endpointFolder(account)+key)
 }
 
 // Token returns a token.
@@ -180,6 +218,15 @@ func (r *Records) Templates(ctx context.Context, o PageOptions) (Listing[fleet.H
 // Regions lists regions by name.
 func (r *Records) Regions(ctx context.Context, o PageOptions) (Listing[fleet.Region], error) {
 	return list[fleet.Region](ctx, r, regionsFolder, o)
+}
+
+// CacheEndpoints lists the declared endpoints of an account by key; of all accounts, by
+// account and key, where account is "".
+func (r *Records) CacheEndpoints(ctx context.Context, account string, o PageOptions) (Listing[fleet.CacheEndpoint], error) {
+	if account == "" {
+		return list[fleet.CacheEndpoint](ctx, r, endpointsFolder, o)
+	}
+	return list[fleet.CacheEndpoint](ctx, r, endpointFolder(account), o)
 }
 
 // Tokens lists tokens by id.

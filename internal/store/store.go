@@ -33,6 +33,17 @@ var (
 	ErrNoSpace = errors.New("store has reached its quota")
 )
 
+// Health says how much room a store has.
+type Health struct {
+	Size  int64 // in bytes, of the file that the quota limits
+	InUse int64 // in bytes, of Size
+	Quota int64 // in bytes
+	// Full is set from 80 % of the quota on, and while writes are refused.
+	Full bool
+	// Refusing is set while the quota's alarm refuses writes.
+	Refusing bool
+}
+
 // Store is an ordered set of keys whose every change has a revision. All methods are
 // safe for concurrent use. Returned values are shared: do not change them.
 type Store interface {
@@ -51,6 +62,14 @@ type Store interface {
 	// channel is closed when ctx ends, or after a batch that holds an Err, which is
 	// ErrCompacted when from is no longer kept.
 	Watch(ctx context.Context, prefix string, from int64) (<-chan Batch, error)
+	// Progress asks for a batch without events on every watch of this store, which says
+	// how far the watch is. One that is just being set up may not answer: ask again.
+	Progress(ctx context.Context) error
+	// Campaign waits until this process leads and returns the proof of it. There is one
+	// leader for each prefix, a folder of keys; value is what others read of the leader.
+	Campaign(ctx context.Context, prefix string, value []byte) (Leadership, error)
+	// Health says how much room the store has; what is not known is zero.
+	Health(ctx context.Context) (Health, error)
 	// Failed is closed when the store has stopped and not by Close: nothing can be read
 	// or written any more and the process must exit.
 	Failed() <-chan struct{}
@@ -131,7 +150,8 @@ func Delete(key string) Op { return Op{Kind: OpDelete, Key: key} }
 // DeletePrefix removes every key that begins with prefix.
 func DeletePrefix(prefix string) Op { return Op{Kind: OpDeletePrefix, Key: prefix} }
 
-// Batch holds all changes of one revision, or the error that ends the watch.
+// Batch holds all changes of one revision, or the error that ends the watch. Without
+// either it says that everything up to Revision has been delivered.
 type Batch struct {
 	Revision int64
 	Events   []Change

@@ -34,6 +34,13 @@ func (r *Records) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 		tx.PutDeployment(latest, *w.Latest)
 	}
 	tx.AddEvent(w.Events...)
+	if len(w.Freed) > 0 {
+		// A renamed account may be about to need a host again, which its write has seen held.
+		tx.compare(Unchanged(exclusionKey, w.Undisturbed))
+		for _, host := range w.Freed {
+			tx.Release(w.Key, ReserveHost(host))
+		}
+	}
 	_, err = tx.Commit(ctx)
 	return err
 }

@@ -26,6 +26,8 @@ type Tx struct {
 	claims  []*claim
 	events  []fleet.Event
 	err     error
+
+	committed func(revision int64) // told of success
 }
 
 // Begin starts a transaction.
@@ -36,10 +38,11 @@ func (tx *Tx) PutAccount(prev Versioned[fleet.Account], v fleet.Account) {
 	put(tx, accountsFolder+v.ID, prev, v)
 }
 
-// DeleteAccount removes an account that no server needs.
+// DeleteAccount removes an account that no server needs and no cache endpoint is of.
 func (tx *Tx) DeleteAccount(v Versioned[fleet.Account]) {
 	tx.remove(accountsFolder+v.Value.ID, v.Revision)
 	tx.compare(NoneUnder(accountRefs(v.Value.ID)))
+	tx.compare(NoneUnder(endpointFolder(v.Value.ID)))
 }
 
 // RequireAccount makes the transaction fail if the account changes or goes.
@@ -125,6 +128,23 @@ func (tx *Tx) PutDeployment(prev Versioned[fleet.Deployment], v fleet.Deployment
 	}
 }
 
+// PutStatus stores a server's status in place of prev, beside a write of its intent. Turns
+// store theirs by CommitTurn.
+func (tx *Tx) PutStatus(prev Versioned[fleet.Status], k fleet.ServerKey, v fleet.Status) {
+	put(tx, statusKey(k), prev, v)
+}
+
+// PutCacheEndpoint stores a declared endpoint in place of prev. The caller requires its
+// account: only so can that not go meanwhile.
+func (tx *Tx) PutCacheEndpoint(prev Versioned[fleet.CacheEndpoint], v fleet.CacheEndpoint) {
+	put(tx, endpointKey(v), prev, v)
+}
+
+// DeleteCacheEndpoint removes a declared endpoint.
+func (tx *Tx) DeleteCacheEndpoint(v Versioned[fleet.CacheEndpoint]) {
+	tx.remove(endpointKey(v.Value), v.Revision)
+}
+
 // PutToken stores a token in place of prev.
 func (tx *Tx) PutToken(prev Versioned[fleet.Token], v fleet.Token) {
 	put(tx, tokensFolder+v.ID, prev, v)
@@ -134,6 +154,9 @@ func (tx *Tx) PutToken(prev Versioned[fleet.Token], v fleet.Token) {
 func (tx *Tx) DeleteToken(v Versioned[fleet.Token]) {
 	tx.remove(tokensFolder+v.Value.ID, v.Revision)
 }
+
+// RequireNoTokens makes the transaction fail with a conflict if there is any token.
+func (tx *Tx) RequireNoTokens() { tx.compare(NoneUnder(tokensFolder)) }
 
 // Claim takes a reservation for a server; it may hold it already. If another server
 // has it, Commit returns a *UsedError that names that server. The same transaction puts
@@ -175,6 +198,9 @@ func (tx *Tx) Commit(ctx context.Context) (int64, error) {
 			return 0, try.err
 		}
 		revision, err := try.run(ctx)
+		if err == nil && tx.committed != nil {
+			tx.committed(revision)
+		}
 		// What Commit itself has read may have changed under it: that is no conflict of
 		// the caller's.
 		if conflict, ok := errors.AsType[*ConflictError](err); ok && !tx.names(conflict.Key) {
@@ -192,7 +218,10 @@ func (tx *Tx) names(key string) bool {
 
 // run sends the transaction to the store.
 func (tx *Tx) run(ctx context.Context) (int64, error) {
-	t := Txn{If: make([]Compare, 0, len(tx.ifs)), Then: make([]Op, 0, len(tx.then))}
+	t := Txn{If: make([]Compare, 0, len(tx.ifs)+1), Then: make([]Op, 0, len(tx.then))}
+	if tx.records.guard != nil {
+		t.If = append(t.If, *tx.records.guard)
+	}
 	seen := map[Compare]bool{}
 	for _, c := range tx.ifs {
 		if c.Key = tx.records.prefix + c.Key; !seen[c] {
@@ -209,7 +238,10 @@ func (tx *Tx) run(ctx context.Context) (int64, error) {
 		return revision, nil
 	}
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
-		return 0, tx.records.explain(conflict)
+		if tx.records.guard != nil && conflict.Key == tx.records.guard.Key {
+			return 0, fmt.Errorf("write to the store: %w", ErrNotLeader)
+		}
+		return 0, tx.records.explain(ctx, conflict)
 	}
 	if errors.Is(err, ErrTooLarge) {
 		return 0, &fleet.Error{Code: fleet.CodeTooLarge, Message: "the change touches too much at once; make it in smaller steps", Err: err}
@@ -221,7 +253,7 @@ func (tx *Tx) run(ctx context.Context) (int64, error) {
 }
 
 // explain puts a conflict into words, and one over a needed record into a UsedError.
-func (r *Records) explain(c *ConflictError) error {
+func (r *Records) explain(ctx context.Context, c *ConflictError) error {
 	if c.Found == "" {
 		return &ConflictError{Key: c.Key, What: describe(strings.TrimPrefix(c.Key, r.prefix))}
 	}
@@ -237,6 +269,13 @@ func (r *Records) explain(c *ConflictError) error {
 		account := strings.TrimSuffix(strings.TrimPrefix(key, refsFolder+accountsFolder), "/")
 		server := fleet.ServerKey{Account: account, Region: rest}
 		return &UsedError{What: fmt.Sprintf("account %q", account), By: "server " + server.String(), Server: server}
+	case strings.HasPrefix(key, endpointsFolder):
+		account := strings.TrimSuffix(strings.TrimPrefix(key, endpointsFolder), "/")
+		by := describe(found)
+		if e, err := r.CacheEndpoint(ctx, account, rest); err == nil { // else the key has to do
+			by = "cache endpoint " + e.Value.String()
+		}
+		return &UsedError{What: fmt.Sprintf("account %q", account), By: by}
 	case strings.HasPrefix(key, refsFolder+templatesFolder):
 		template := strings.TrimSuffix(strings.TrimPrefix(key, refsFolder+templatesFolder), "/")
 		return &UsedError{What: fmt.Sprintf("host template %q", template), By: fmt.Sprintf("region %q", rest)}

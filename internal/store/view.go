@@ -17,13 +17,15 @@ import (
 const (
 	viewPauseMin = 50 * time.Millisecond
 	viewPauseMax = 5 * time.Second
+	// progressPause is the time between two questions how far the watch is.
+	progressPause = 50 * time.Millisecond
 )
 
 // Update is one change that a view has taken in.
 type Update struct {
 	Kind     Kind
 	Key      fleet.ServerKey // of an intent, a status, a deployment or an event
-	Name     string          // of an account, a template, a region or a token
+	Name     string          // of an account, a template, a region or a token; account/key of a cache endpoint
 	Revision int64
 	Deleted  bool
 }
@@ -146,7 +148,7 @@ func (v *View) apply(b Batch) {
 			fresh = append(fresh, p)
 		}
 	}
-	v.move(b.Revision)
+	v.move(max(v.revision, b.Revision))
 	v.mu.Unlock()
 	v.report(fresh)
 	v.publish(updates)
@@ -195,6 +197,38 @@ func (v *View) Revision() int64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.revision
+}
+
+// CatchUp waits until the view shows every write that was acknowledged before the call,
+// whoever made it and to whatever records.
+func (v *View) CatchUp(ctx context.Context) error {
+	revision, err := v.records.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	ask := time.NewTimer(0)
+	defer ask.Stop()
+	for {
+		v.mu.RLock()
+		at, moved := v.revision, v.moved
+		v.mu.RUnlock()
+		if at >= revision {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ask.C:
+			// The last write may be none that this view watches. A watch that does not know
+			// yet how far it is does not answer, so ask again.
+			if err := v.records.store.Progress(ctx); err != nil {
+				return unavailable("ask the store how far the view is", err)
+			}
+			ask.Reset(progressPause)
+		case <-ctx.Done():
+			return &fleet.Error{Code: fleet.CodeUnavailable, Message: "kurad lags behind its store; try again",
+				Err: fmt.Errorf("the view shows revision %d of %d: %w", at, revision, ctx.Err())}
+		}
+	}
 }
 
 // WaitFor waits until the view shows revision, that of a write to these records, or a

@@ -63,6 +63,40 @@ func (v *View) Regions() []Versioned[fleet.Region] {
 	return out
 }
 
+// Templates returns all host templates, sorted by name.
+func (v *View) Templates() []Versioned[fleet.HostTemplate] {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]Versioned[fleet.HostTemplate], 0, len(v.state.templates))
+	for _, name := range slices.Sorted(maps.Keys(v.state.templates)) {
+		out = append(out, *v.state.templates[name])
+	}
+	return out
+}
+
+// CacheEndpoints returns the declared endpoints of an account, sorted by technology and
+// url.
+func (v *View) CacheEndpoints(account string) []fleet.CacheEndpoint {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]fleet.CacheEndpoint, 0, len(v.state.endpoints[account]))
+	for _, e := range v.state.endpoints[account] {
+		out = append(out, e.Value)
+	}
+	slices.SortFunc(out, func(a, b fleet.CacheEndpoint) int {
+		return cmp.Or(cmp.Compare(a.Technology, b.Technology), cmp.Compare(a.URL, b.URL))
+	})
+	return out
+}
+
+// AccountsWithEndpoints returns the ids of the accounts that endpoints are declared of,
+// sorted.
+func (v *View) AccountsWithEndpoints() []string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.Sorted(maps.Keys(v.state.endpoints))
+}
+
 // gather composes a server from the state.
 func (s *state) gather(e *server) fleet.Gathered {
 	region := s.regions[e.key.Region]
@@ -111,4 +145,14 @@ func gathered(intent *Versioned[fleet.Intent], status *Versioned[fleet.Status], 
 
 func sortedProblems(m map[string]Problem) []Problem {
 	return slices.SortedFunc(maps.Values(m), func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
+}
+
+// Token returns a token as the view has it: not the last word on whether it is valid.
+func (v *View) Token(id string) (fleet.Token, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if t := v.state.tokens[id]; t != nil {
+		return t.Value, true
+	}
+	return fleet.Token{}, false
 }

@@ -20,7 +20,9 @@ type state struct {
 	templates map[string]*Versioned[fleet.HostTemplate]
 	regions   map[string]*Versioned[fleet.Region]
 	tokens    map[string]*Versioned[fleet.Token]
+	endpoints map[string]map[string]*Versioned[fleet.CacheEndpoint] // by account, then name
 	servers   map[fleet.ServerKey]*server
+	events    map[fleet.ServerKey]int64 // revision of each server's newest event
 	byRegion  map[string]map[fleet.ServerKey]bool
 	byAccount map[string]map[fleet.ServerKey]bool
 	problems  map[string]Problem // by key below the prefix
@@ -43,8 +45,9 @@ func newState() *state {
 	return &state{
 		accounts: map[string]*Versioned[fleet.Account]{}, templates: map[string]*Versioned[fleet.HostTemplate]{},
 		regions: map[string]*Versioned[fleet.Region]{}, tokens: map[string]*Versioned[fleet.Token]{},
-		servers: map[fleet.ServerKey]*server{}, byRegion: map[string]map[fleet.ServerKey]bool{},
-		byAccount: map[string]map[fleet.ServerKey]bool{}, problems: map[string]Problem{}, revisions: map[string]int64{},
+		endpoints: map[string]map[string]*Versioned[fleet.CacheEndpoint]{},
+		servers:   map[fleet.ServerKey]*server{}, byRegion: map[string]map[fleet.ServerKey]bool{},
+		events: map[fleet.ServerKey]int64{}, byAccount: map[string]map[fleet.ServerKey]bool{}, problems: map[string]Problem{}, revisions: map[string]int64{},
 	}
 }
 
@@ -52,7 +55,7 @@ func newState() *state {
 // of each server, which is a tenth of all records at the most.
 func load(ctx context.Context, r *Records) (*state, int64, error) {
 	s, at := newState(), reader{ctx: ctx, r: r}
-	for _, folder := range []string{accountsFolder, templatesFolder, regionsFolder, tokensFolder, serversFolder} {
+	for _, folder := range []string{accountsFolder, templatesFolder, regionsFolder, tokensFolder, endpointsFolder, serversFolder, eventsFolder} {
 		after := ""
 		for {
 			page, err := r.store.List(ctx, r.prefix+folder, ListOptions{Limit: loadPage, After: after, Revision: at.revision})
@@ -107,11 +110,18 @@ func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
 		err = set(s.regions, p.name, e)
 	case KindToken:
 		err = set(s.tokens, p.name, e)
+	case KindEndpoint:
+		err = s.applyEndpoint(p, e)
 	case KindIntent, KindStatus, KindDeployment:
 		err = s.applyServer(p, e, wasBad)
-	case KindEvent:
+	case KindEvent: // they go all at once
+		if e.Deleted {
+			delete(s.events, p.server)
+		} else {
+			s.events[p.server] = max(s.events[p.server], e.KV.Revision)
+		}
 		return u, true
-	case KindSchema, KindClaims, KindReservation, KindReference:
+	case KindLeader, KindSchema, KindClaims, KindReservation, KindReference, KindExclusion:
 		return u, false
 	}
 	if err != nil {
@@ -119,6 +129,20 @@ func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
 		s.revisions[key] = e.KV.Revision
 	}
 	return u, true
+}
+
+func (s *state) applyEndpoint(p place, e Change) error {
+	account, _, _ := strings.Cut(p.name, "/")
+	of := s.endpoints[account]
+	if of == nil {
+		of = map[string]*Versioned[fleet.CacheEndpoint]{}
+		s.endpoints[account] = of
+	}
+	err := set(of, p.name, e)
+	if len(of) == 0 {
+		delete(s.endpoints, account)
+	}
+	return err
 }
 
 // forget drops the problem of a key that has changed.
@@ -196,6 +220,14 @@ func (s *state) all() map[string]int64 {
 	}
 	for n, v := range s.tokens {
 		out[tokensFolder+n] = v.Revision
+	}
+	for _, of := range s.endpoints {
+		for n, v := range of {
+			out[endpointsFolder+n] = v.Revision
+		}
+	}
+	for k, revision := range s.events {
+		out[eventFolder(k)+"newest"] = revision
 	}
 	for k, v := range s.servers {
 		if v.intent != nil {

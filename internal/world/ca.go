@@ -60,7 +60,7 @@ func (c *CA) Pool() *x509.CertPool {
 	return pool
 }
 
-// Certificate is a server's certificate and key in PEM form.
+// Certificate is a certificate, of a server or a client, and its key in PEM form.
 type Certificate struct{ Cert, Key []byte }
 
 // Issue signs a certificate for host names, wildcards and addresses, valid from
@@ -87,11 +87,11 @@ func (c *CA) IssueFor(from, to time.Time, hosts ...string) (Certificate, error) 
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "Kura test server"},
+		Subject:      pkix.Name{CommonName: "Kura test"},
 		NotBefore:    from,
 		NotAfter:     to,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {

@@ -1,5 +1,5 @@
 // Package conformance is the contract of store.Store as tests: whatever passes them may
-// stand in for the real store. Both implementations run it.
+// stand in for the real store. All implementations run it.
 package conformance
 
 import (
@@ -47,7 +47,13 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"a watch from a compacted revision ends with an error", compactedWatch},
 		{"two watchers see the same", twoWatchers},
 		{"a slow watcher holds nobody up and misses nothing", slowWatcher},
+		{"a watch says how far it is when asked", watchProgress},
 		{"a watch ends with its context", watchEndsWithContext},
+		{"one leads at a time, and the next when it resigns", oneLeader},
+		{"there is one leader for each prefix", otherSeats},
+		{"a leader whose lease has run out writes nothing, and the next one leads", deposed},
+		{"a campaign ends with its context and leaves nothing", campaignEnds},
+		{"closing ends leadership", closingDeposes},
 		{"closing ends watches and refuses calls", closing},
 		{"a call whose context has ended fails", endedContext},
 	}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// restoringKey marks records that are being restored: there is no schema record until all
+// of them are there, and nobody but the restore that wrote the mark writes any.
+const restoringKey = "restoring"
+
+const (
+	restoreOps   = MaxOps - 8
+	restoreBytes = MaxBytes / 2
+)
+
+// Restore writes the records of a snapshot into a store that has none of that
+// environment. It reads the whole snapshot first, so one that is damaged changes
+// nothing. The records get a store id of their own: cursors of the old one are foreign to
+// them. One that was broken off is begun anew by another.
+func Restore(ctx context.Context, s Store, environment string, from io.ReadSeeker) (Snapshot, error) {
+	snapshot, err := Verify(from)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if snapshot.Environment != environment {
+		return Snapshot{}, fmt.Errorf("%w: it holds environment %q and not %q: hosts of one environment are none of another", ErrSnapshot, snapshot.Environment, environment)
+	}
+	if snapshot.Schema > fleet.SchemaVersion {
+		return Snapshot{}, fmt.Errorf("%w: %w", ErrSnapshot, newerSchema(snapshot.Schema))
+	}
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return Snapshot{}, fmt.Errorf("read the snapshot again: %w", err)
+	}
+	w := &restore{records: NewRecords(s, environment)}
+	if err := w.begin(ctx); err != nil {
+		return Snapshot{}, fmt.Errorf("restore environment %q: %w", environment, err)
+	}
+	if _, err := readSnapshot(from, func(key string, value []byte) error { return w.put(ctx, key, value) }); err != nil {
+		return Snapshot{}, fmt.Errorf("restore environment %q, which is not complete now; restore again: %w", environment, err)
+	}
+	if err := w.finish(ctx); err != nil {
+		return Snapshot{}, fmt.Errorf("restore environment %q, which is not complete now; restore again: %w", environment, err)
+	}
+	return snapshot, nil
+}
+
+// restore writes records in transactions that each compare its mark.
+type restore struct {
+	records *Records
+	mark    Compare
+	ops     []Op
+	size    int
+}
+
+// begin sets the mark and removes what a restore that was broken off has left.
+func (w *restore) begin(ctx context.Context) error {
+	r := w.records
+	page, err := r.store.List(ctx, r.prefix, ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	mark, err := r.store.Get(ctx, r.prefix+restoringKey)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if len(page.Items) > 0 && mark.Revision == 0 {
+		return errors.New("the store holds records of it already: restore into an empty data directory or etcd, or remove them first")
+	}
+	value, err := encode(struct{}{}, 1, now(), now())
+	if err != nil {
+		return err
+	}
+	ifs := []Compare{Absent(r.prefix + schemaKey), Unchanged(r.prefix+restoringKey, mark.Revision)}
+	if mark.Revision == 0 {
+		ifs = []Compare{NoneUnder(r.prefix)}
+	}
+	revision, err := r.store.Txn(ctx, Txn{If: ifs, Then: []Op{Put(r.prefix+restoringKey, value)}})
+	if err != nil {
+		return w.interrupted(err)
+	}
+	w.mark = Unchanged(r.prefix+restoringKey, revision)
+	after := ""
+	for {
+		page, err := r.store.List(ctx, r.prefix, ListOptions{Limit: restoreOps, After: after})
+		if err != nil {
+			return err
+		}
+		for _, kv := range page.Items {
+			if after = kv.Key; kv.Key != w.mark.Key {
+				w.ops = append(w.ops, Delete(kv.Key))
+			}
+		}
+		if err := w.flush(ctx); err != nil || !page.More {
+			return err
+		}
+	}
+}
+
+func (w *restore) put(ctx context.Context, key string, value []byte) error {
+	key = w.records.prefix + key
+	if size := len(key) + len(value); len(w.ops) == restoreOps || len(w.ops) > 0 && w.size+size > restoreBytes {
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+	}
+	w.ops = append(w.ops, Put(key, value))
+	w.size += len(key) + len(value)
+	return nil
+}
+
+func (w *restore) flush(ctx context.Context) error {
+	if len(w.ops) == 0 {
+		return nil
+	}
+	_, err := w.records.store.Txn(ctx, Txn{If: []Compare{w.mark}, Then: w.ops})
+	w.ops, w.size = nil, 0
+	return w.interrupted(err)
+}
+
+// finish writes the schema record, which makes the records usable, in place of the mark.
+func (w *restore) finish(ctx context.Context) error {
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	value, err := encode(Schema{Version: fleet.SchemaVersion, Store: rand.Text()}, 1, now(), now())
+	if err != nil {
+		return err
+	}
+	_, err = w.records.store.Txn(ctx, Txn{
+		If:   []Compare{w.mark, Absent(w.records.prefix + schemaKey)},
+		Then: []Op{Put(w.records.prefix+schemaKey, value), Delete(w.mark.Key)},
+	})
+	return w.interrupted(err)
+}
+
+func (w *restore) interrupted(err error) error {
+	if IsConflict(err) {
+		return fmt.Errorf("somebody else writes to it, another restore perhaps: %w", err)
+	}
+	return err
+}
