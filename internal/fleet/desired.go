@@ -87,4 +87,7 @@ const (
 	LabelService     = "dev.kura/service"
 	LabelDigest      = "dev.kura/digest"
 	LabelRetain      = "dev.kura/retain" // on volumes: "true" keeps them (C13)
+	// LabelRestartMark is the mark of a redeploy (P12), by which a server that is declared
+	// again after its record was lost renders to the container that runs.
+	LabelRestartMark = "dev.kura/restart-mark"
 )

@@ -145,6 +145,10 @@ func (d documents) endpointHostPort(endpoint string) int {
 	return d.hostPort(service, port)
 }
 
+// Carries reports whether the service's image is the one that a server declares: its
+// containers carry the tag (H7).
+func (s Service) Carries() bool { return holdsToken(s.Image, tokenImageTag) }
+
 // holdsToken reports whether s holds the token; a brace written {{ begins none.
 func holdsToken(s, token string) bool {
 	found := false

@@ -54,6 +54,11 @@ type Container struct {
 	Ports   map[string]int `json:"ports,omitempty"`  // published host ports by "<container port>/<protocol>"
 	// Foreign is set where the container is not ours (C7): it names whose it is.
 	Foreign string `json:"foreign,omitempty"`
+	// Adopted says that the container carries no labels and is the server's by its
+	// recorded id.
+	Adopted bool `json:"adopted,omitempty"`
+	// RestartMark is the label of that name: what a redeploy changed in the document.
+	RestartMark string `json:"-"`
 	// Exit facts of a container that is not running.
 	ExitCode int        `json:"exit_code,omitempty"`
 	Started  *time.Time `json:"started_at,omitempty"`

@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // SchemaVersion is written into every stored record; a record of a newer one is
 // refused (G7).
@@ -82,15 +85,23 @@ func (s Scope) Covers(need Scope) bool {
 
 // Token is a stored bearer token; the secret itself is never stored.
 type Token struct {
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	Scope     Scope      `json:"scope"`
-	Hash      string     `json:"hash"` // hex SHA-256 of the secret
-	CreatedAt time.Time  `json:"created_at"`
-	CreatedBy string     `json:"created_by,omitempty"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	RevokedAt *time.Time `json:"revoked_at,omitempty"`
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Scope Scope  `json:"scope"`
+	// AccountPrefix limits the token to the accounts whose id begins with it; empty: all.
+	AccountPrefix string     `json:"account_prefix,omitempty"`
+	Hash          string     `json:"hash"` // hex SHA-256 of the secret
+	CreatedAt     time.Time  `json:"created_at"`
+	CreatedBy     string     `json:"created_by,omitempty"`
+	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
+	RevokedAt     *time.Time `json:"revoked_at,omitempty"`
 }
+
+// Limited reports whether the token is limited to some accounts.
+func (t Token) Limited() bool { return t.AccountPrefix != "" }
+
+// Sees reports whether the token may know of an account and of what is its own.
+func (t Token) Sees(account string) bool { return strings.HasPrefix(account, t.AccountPrefix) }
 
 // EventType says whether an event is news or a warning.
 type EventType string

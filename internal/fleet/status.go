@@ -54,6 +54,11 @@ type Status struct {
 	// Aliases are the hosts that stay routed after a move (H8).
 	Aliases []Alias `json:"aliases,omitempty"`
 
+	// Adopted are the containers without labels that are the server's, by service. A
+	// request to adopt writes it, in one transaction with the intent; a turn forgets those
+	// that are gone.
+	Adopted map[string]Adoption `json:"adopted,omitempty"`
+
 	ObservedImageTag string      `json:"observed_image_tag,omitempty"`
 	Containers       []Container `json:"containers,omitempty"`
 	Conditions       []Condition `json:"conditions"`
@@ -184,6 +189,7 @@ func (s Status) Clone() Status {
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Holds = slices.Clone(s.Holds)
 	s.Crashes = maps.Clone(s.Crashes)
+	s.Adopted = maps.Clone(s.Adopted)
 	s.Plan, s.Intended = s.Plan.Clone(), s.Intended.Clone()
 	if s.Refusal != nil {
 		r := *s.Refusal

@@ -25,6 +25,11 @@ type TurnWrite struct {
 	Latest         *Deployment
 	LatestRevision int64
 	Events         []Event
+	// Freed are hosts whose reservations the server gives back. Undisturbed is then the
+	// store's word, from before the turn gathered, that no write of what others render to
+	// was under way: the turn is refused where one came since (H4).
+	Freed       []string
+	Undisturbed int64
 	// Remove ends a destroyed server: intent, status, deployments and reservations go
 	// (P18); its events stay.
 	Remove bool

@@ -24,6 +24,9 @@ type Input struct {
 	Holds []fleet.Hold
 	// Admit says that a place of the region's max_unsettled is given to this server (G4).
 	Admit bool
+	// AliasPeriod is how long an old host is kept after the new one serves (H8); 0: not
+	// at all.
+	AliasPeriod time.Duration
 
 	without Rule // for tests: the rule to drop
 }
@@ -36,6 +39,8 @@ type Output struct {
 	Events []fleet.Event
 	// Remove says that the server is destroyed and its records go (P18).
 	Remove bool
+	// Freed are the hosts that nobody is led to any more: what reserves them goes (H8).
+	Freed []string
 
 	// Due is when time alone may change the outcome; zero: never.
 	Due time.Time

@@ -111,7 +111,7 @@ func (t *turn) done() {
 // the alias period (H8, P15).
 func (t *turn) publish(url string) {
 	if old, host := hostOf(t.s.PublishedURL), hostOf(url); old != "" && old != host {
-		until := t.in.Now.Add(aliasPeriod)
+		until := t.in.Now.Add(t.in.AliasPeriod)
 		t.s.Aliases = slices.DeleteFunc(t.s.Aliases, func(a fleet.Alias) bool { return a.Host == old || a.Host == host })
 		t.s.Aliases = append(t.s.Aliases, fleet.Alias{Host: old, Until: &until})
 	}
@@ -123,6 +123,28 @@ func hostOf(url string) string {
 	host, _, _ := strings.Cut(rest, "/")
 	host, _, _ = strings.Cut(host, ":")
 	return host
+}
+
+// freed are the hosts that the server led clients to before the turn and does not now:
+// those of aliases whose period is over. A host that it is declared to have stays its own.
+func freed(prev *fleet.Status, s fleet.Status, declared fleet.Hosts) []string {
+	if prev == nil {
+		return nil
+	}
+	kept := []string{"", hostOf(s.PublishedURL), declared.Public, declared.GRPC, declared.Global}
+	for _, a := range s.Aliases {
+		kept = append(kept, a.Host)
+	}
+	var hosts []string
+	for _, a := range prev.Aliases {
+		if !slices.Contains(kept, a.Host) {
+			hosts = append(hosts, a.Host)
+		}
+	}
+	if old := hostOf(prev.PublishedURL); !slices.Contains(kept, old) && !slices.Contains(hosts, old) {
+		hosts = append(hosts, old)
+	}
+	return hosts
 }
 
 // expireAliases drops the aliases whose period is over.

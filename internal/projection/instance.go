@@ -38,6 +38,7 @@ type instance struct {
 	document  bool // every service has a container made from the desired document, and there is no other
 	running   bool // and every one of them runs
 	converged bool // image, document and all running, no leftovers
+	misnamed  bool // an adopted container bears another name than its service's
 	missing   string
 	differs   string
 	halted    string
@@ -77,9 +78,13 @@ func look(in Input, effects bool) instance {
 		return &c
 	}
 	for _, doc := range in.Desired.Containers.Services {
-		v.services = append(v.services, serviceView{
+		s := serviceView{
 			doc: doc, main: find(doc.Name), next: find(doc.TemporaryName()), old: find(doc.RetiredName()),
-		})
+		}
+		if s.main == nil {
+			s.main = adopted(o.Containers, doc, used)
+		}
+		v.services = append(v.services, s)
 		for _, c := range o.Containers {
 			if c.Name == doc.Name && c.Foreign != "" && in.rule(RuleC7Foreign) {
 				v.owner = c.Name + " is held by " + c.Foreign
@@ -93,6 +98,20 @@ func look(in Input, effects bool) instance {
 	}
 	v.summarise(in.Desired.ImageTag)
 	return v
+}
+
+// adopted returns the container that was adopted as the service under a name of its own.
+// The name it has while it is replaced is no such.
+func adopted(cs []fleet.Container, doc fleet.ServiceDocument, used map[string]bool) *fleet.Container {
+	i := slices.IndexFunc(cs, func(c fleet.Container) bool {
+		return c.Adopted && c.Service == doc.Service && !used[c.Name]
+	})
+	if i < 0 {
+		return nil
+	}
+	c := cs[i]
+	used[c.Name] = true
+	return &c
 }
 
 func (v *instance) summarise(want string) {
@@ -120,6 +139,7 @@ func (v *instance) summarise(want string) {
 			v.halted = firstOf(v.halted, s.doc.Service)
 		}
 		leftovers = leftovers || s.next != nil || s.old != nil
+		v.misnamed = v.misnamed || s.main != nil && s.main.Name != s.doc.Name
 	}
 	if len(v.extra) > 0 {
 		v.document = false
@@ -130,13 +150,13 @@ func (v *instance) summarise(want string) {
 	if v.owner != "" {
 		v.presence = foreign
 	}
-	v.converged = v.presence == present && v.image == imageEqual && v.document && v.running && !leftovers
+	v.converged = v.presence == present && v.image == imageEqual && v.document && v.running && !leftovers && !v.misnamed
 }
 
 // drifted reports whether what runs differs from what is wanted; leftovers of our own
 // work do not count.
 func (v instance) drifted() bool {
-	return v.presence != present || v.image != imageEqual || !v.document || !v.running
+	return v.presence != present || v.image != imageEqual || !v.document || !v.running || v.misnamed
 }
 
 // weigh takes a carrier's image into account: one that differs speaks for all.

@@ -2,6 +2,7 @@ package projection
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -152,6 +153,17 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		limit := in.Region.StallAfter.Std()
 		fail(st.Clock.Since != nil && !st.Clock.Expired && st.Refusal == nil && s.now.Sub(*st.Clock.Since)+st.Clock.Accrued.Std() >= limit && st.Status != fleet.StatusFailed, "the stall clock has run out unnoticed")
 		fail(st.Clock.Expired && st.ServingImageTag != in.Intent.ImageTag && st.Status != fleet.StatusFailed, "a stalled server that never served the image is %s", st.Status)
+	}
+	kept := []string{hostOf(st.PublishedURL), in.Desired.Hosts.Public}
+	for _, a := range st.Aliases {
+		kept = append(kept, a.Host)
+		fail(a.Until == nil || !a.Until.After(s.now) || a.Host == hostOf(st.PublishedURL), "alias %s of a server that publishes %s is kept until %v", a.Host, st.PublishedURL, a.Until)
+	}
+	for _, host := range out.Freed {
+		fail(slices.Contains(kept, host) || deleting, "%s is given back and still used", host)
+	}
+	for _, a := range prev.Aliases {
+		fail(!slices.Contains(kept, a.Host) && !slices.Contains(out.Freed, a.Host) && !deleting, "the host of alias %s is kept for nothing", a.Host)
 	}
 	fail(st.NextAttempt != nil && st.NextAttempt.After(s.now.Add(maxRetry)), "the next attempt is more than 10 minutes away")
 	latest := in.Latest

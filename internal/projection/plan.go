@@ -21,7 +21,7 @@ func Plan(in Input, out Output) *fleet.Plan {
 	if s.NextAttempt != nil && s.NextAttempt.After(in.Now) {
 		return nil
 	}
-	b := builder{in: in, seen: v, crashes: s.Crashes}
+	b := builder{in: in, seen: v, crashes: s.Crashes, adopted: s.Adopted}
 	kind := fleet.PlanApply
 	cause := (&turn{in: in, s: s, latest: latestOf(in, out), seen: v}).cause()
 	switch {
@@ -80,7 +80,7 @@ func (t *turn) cause() fleet.Cause {
 		return fleet.CauseRecreation
 	case t.seen.image != imageEqual:
 		return fleet.CauseRollOut
-	case !t.seen.document:
+	case !t.seen.document, t.seen.misnamed:
 		return fleet.CauseManifest
 	case !t.seen.running:
 		return fleet.CauseRecreation
@@ -97,11 +97,17 @@ type builder struct {
 	in      Input
 	seen    instance
 	crashes map[string]fleet.CrashCount
+	adopted map[string]fleet.Adoption
 	tasks   []fleet.Task
 	creates map[string]int // service → index of its create task
 }
 
-func (b *builder) add(t fleet.Task) { b.tasks = append(b.tasks, t) }
+func (b *builder) add(t fleet.Task) {
+	for _, a := range b.adopted {
+		t.Adopted = t.Adopted || a.ID == t.ContainerID
+	}
+	b.tasks = append(b.tasks, t)
+}
 
 func (b *builder) create(doc fleet.ServiceDocument, name string) {
 	if b.creates == nil {
@@ -144,16 +150,28 @@ func (b *builder) converge() (replaced bool) {
 			s.old = s.main
 			b.swapIn(s)
 			replaced = true
-		case s.main.State != fleet.ContainerRunning:
-			if c := b.crashes[s.doc.Service]; !c.SeenAt.Add(crashDelay(c.Quick)).After(b.in.Now) && b.in.rule(RuleC2Restart) {
-				b.add(fleet.Task{Kind: fleet.TaskStart, Service: s.doc.Service, ContainerID: s.main.ID})
-			}
+		default:
+			b.keep(s)
 		}
 	}
 	for _, c := range b.seen.extra { // services that left the document
 		b.takeAway(c.Service, &c)
 	}
 	return replaced
+}
+
+// keep plans what a container of the desired document lacks: its name, if it was adopted
+// under another one, and to run.
+func (b *builder) keep(s serviceView) {
+	if s.main.Name != s.doc.Name {
+		b.add(fleet.Task{Kind: fleet.TaskRename, Service: s.doc.Service, ContainerID: s.main.ID, Name: s.doc.Name})
+	}
+	if s.main.State == fleet.ContainerRunning {
+		return
+	}
+	if c := b.crashes[s.doc.Service]; !c.SeenAt.Add(crashDelay(c.Quick)).After(b.in.Now) && b.in.rule(RuleC2Restart) {
+		b.add(fleet.Task{Kind: fleet.TaskStart, Service: s.doc.Service, ContainerID: s.main.ID})
+	}
 }
 
 // swapIn gives the waiting container the service's name, starts it and takes the old

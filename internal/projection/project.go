@@ -8,9 +8,6 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// aliasPeriod is how long an old host stays routed after the new one serves (H8).
-const aliasPeriod = 7 * 24 * time.Hour
-
 // turn is the state of one projection: the status as it is built, and what was seen.
 type turn struct {
 	in     Input

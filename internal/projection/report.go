@@ -15,7 +15,9 @@ import (
 func report(in Input, out *Output) {
 	t := &turn{in: in, s: out.Status, latest: latestOf(in, *out), seen: out.seen}
 	t.gate = t.readGate()
-	t.s.Aliases = expireAliases(t.s.Aliases, in.Now)
+	if in.NotRenderable == nil { // else nobody knows which hosts it is to have
+		t.s.Aliases = expireAliases(t.s.Aliases, in.Now)
+	}
 	t.s.Conditions = nil
 	for _, rule := range fleet.ConditionRules() {
 		c := fleet.Condition{Type: rule.Type}
@@ -28,7 +30,13 @@ func report(in Input, out *Output) {
 	t.verdict()
 	t.summary()
 	out.Status = t.s
+	if out.Freed = nil; in.Intent.Deleting == nil { // a destroyed server gives everything back at its end
+		out.Freed = freed(in.Prev, t.s, in.Desired.Hosts)
+	}
 	out.Events = append(append([]fleet.Event(nil), out.notes...), differences(in, t.s, out.Latest)...)
+	for _, host := range out.Freed {
+		out.Events = append(out.Events, event(in, fleet.EventNormal, "HostFreed", host+" is no longer kept for it: another server may have it"))
+	}
 }
 
 // set puts a condition; its time moves only with its status.

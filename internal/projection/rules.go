@@ -2,6 +2,7 @@ package projection
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -124,6 +125,11 @@ func (t *turn) see() bool {
 	for _, c := range t.in.Seen.Instance.Containers {
 		if c.Foreign == "" {
 			mine = append(mine, c)
+		}
+	}
+	for service, a := range t.s.Adopted {
+		if !slices.ContainsFunc(mine, func(c fleet.Container) bool { return c.ID == a.ID }) {
+			delete(t.s.Adopted, service) // it is gone; what comes after it carries labels
 		}
 	}
 	same := t.seen.ids(mine) == t.seen.ids(t.s.Containers)

@@ -139,8 +139,50 @@ func TestP15_theURLSwitchesInOneWriteWhenItAnswers(t *testing.T) { // L5
 		t.Errorf("aliases %+v", a)
 	}
 	p.pass(aliasPeriod + time.Minute)
-	if len(p.status.Aliases) != 0 {
-		t.Errorf("the alias is never given up: %+v", p.status.Aliases)
+	if len(p.status.Aliases) != 0 || p.told("HostFreed") != 1 {
+		t.Errorf("the alias is never given up: %+v; told %d times", p.status.Aliases, p.told("HostFreed"))
+	}
+}
+
+func TestH8_anAliasThatEndsFreesItsHost(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.doc = 2
+	for p.status.PublishedURL != p.desired().URL {
+		if out := p.turn(); len(out.Freed) > 0 {
+			t.Errorf("%q is given back at the move", out.Freed)
+		}
+		p.rest()
+	}
+	p.wait(p.now.Add(aliasPeriod))
+	if out := p.turn(); !slices.Equal(out.Freed, []string{"acme-eu.kura.test"}) {
+		t.Errorf("given back: %q", out.Freed)
+	}
+	if out := p.turn(); len(out.Freed) > 0 {
+		t.Errorf("given back again: %q", out.Freed)
+	}
+}
+
+func TestH8_aHostThatIsDeclaredAgainStaysItsOwn(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.doc = 2
+	p.rest()
+	p.doc, p.endpoint = 0, fleet.ReasonNotResolvable // back, and the old host does not answer
+	p.wait(p.now.Add(aliasPeriod))
+	if out := p.turn(); len(p.status.Aliases) > 0 || len(out.Freed) > 0 {
+		t.Errorf("aliases %+v, given back %q: it is declared to have that host", p.status.Aliases, out.Freed)
+	}
+}
+
+func TestH8_whatDoesNotRenderKeepsItsHosts(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.doc = 2
+	p.rest()
+	p.wait(p.now.Add(aliasPeriod))
+	p.look()
+	in := p.input()
+	in.Desired, in.NotRenderable = fleet.Desired{}, &fleet.ReadFailure{Reason: fleet.ReasonNotRenderable, Message: "a template is gone"}
+	if out := Decide(in); len(out.Status.Aliases) != 1 || len(out.Freed) > 0 {
+		t.Errorf("aliases %+v, given back %q", out.Status.Aliases, out.Freed)
 	}
 }
 

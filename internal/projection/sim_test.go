@@ -11,6 +11,9 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
+// aliasPeriod is how long an old host is kept in the model.
+const aliasPeriod = 7 * 24 * time.Hour
+
 // sim is a model of one server and its world: an engine with containers, an endpoint, a
 // clock. Its step is a turn as the reconciler takes it; between steps anything may
 // happen to the world (moves).
@@ -94,7 +97,7 @@ func (s *sim) desired() fleet.Desired {
 		Hosts: fleet.Hosts{Public: "acme-eu.kura.test"},
 	}
 	if s.doc >= 2 {
-		d.URL = "https://acme2-eu.kura.test:1" // a rename: hosts move with it
+		d.URL, d.Hosts.Public = "https://acme2-eu.kura.test:1", "acme2-eu.kura.test" // a rename: hosts move with it
 	}
 	if s.global {
 		d.GlobalURL = "https://acme.kura.test"
@@ -155,7 +158,7 @@ func (s *sim) probe(url string) fleet.ProbeObservation {
 
 func (s *sim) input() Input {
 	in := Input{
-		Now: s.now, Intent: s.intent, Desired: s.desired(), Latest: s.latest, Prev: s.status, Admit: !s.full,
+		Now: s.now, Intent: s.intent, Desired: s.desired(), Latest: s.latest, Prev: s.status, Admit: !s.full, AliasPeriod: aliasPeriod,
 		Region: fleet.Region{Name: "eu", StallAfter: fleet.Duration(15 * time.Minute), MaxUnsettled: 10, Paused: s.paused, Remediation: fleet.RemediationHeal},
 	}
 	if s.observe {

@@ -30,6 +30,8 @@
 //   - ?observe=now is answered by a turn that succeeded, with a read and a probe that began
 //     after the request (TestObserveNow_takesATurnWithAFreshReadAndAFreshProbe,
 //     TestObserveNow_isNotAnsweredByATurnThatFailed)
+//   - an adopted container is the server's by its recorded id until it is gone, wherever
+//     kurad dies (TestCrash_atEveryWriteOfTheReplaceOfAnAdoptedContainer)
 //   - after any faults, peace leads to what was declared
 //     (TestSimulation_faultsThenPeaceConverges)
 package reconcile

@@ -29,6 +29,7 @@ type endpoint struct {
 	failure  *fleet.ReadFailure
 	byName   map[string]fleet.Container
 	byOwner  map[fleet.ServerKey][]string // names
+	since    map[string]time.Time         // by id: when it was first listed
 	awaiting []chan struct{}              // want a listing that begins from now on
 	stale    map[fleet.ServerKey]bool     // want a turn after the next listing, whatever it shows
 	effects  int                          // under way
@@ -106,10 +107,11 @@ func (e *endpoint) list(ctx context.Context) {
 	e.awaiting, e.stale = nil, map[fleet.ServerKey]bool{}
 	e.mu.Unlock()
 
+	adopted := e.adopted()
 	begun := e.r.now()
 	within, cancel := context.WithTimeout(ctx, listTimeout)
 	var cs []fleet.Container
-	err := safely(func() (err error) { cs, err = e.runtime.List(within); return err })
+	err := safely(func() (err error) { cs, err = e.runtime.List(within, adopted...); return err })
 	cancel()
 	if ctx.Err() != nil {
 		return // cut short: it says nothing
@@ -187,8 +189,13 @@ func (e *endpoint) listed(begun time.Time, cs []fleet.Container) (changed []flee
 	old := e.byName
 	e.begun, e.failure = begun, nil
 	e.byName, e.byOwner = make(map[string]fleet.Container, len(cs)), map[fleet.ServerKey][]string{}
+	since := make(map[string]time.Time, len(cs))
 	for _, c := range cs {
 		e.byName[c.Name] = c
+		since[c.ID] = begun
+		if at, ok := e.since[c.ID]; ok {
+			since[c.ID] = at
+		}
 		if c.Foreign == "" {
 			owner := fleet.ServerKey{Account: c.Account, Region: c.Region}
 			e.byOwner[owner] = append(e.byOwner[owner], c.Name)
@@ -205,6 +212,7 @@ func (e *endpoint) listed(begun time.Time, cs []fleet.Container) (changed []flee
 			changed = append(changed, was)
 		}
 	}
+	e.since = since
 	return changed, again
 }
 
@@ -215,6 +223,9 @@ func (e *endpoint) concerned(cs []fleet.Container) []fleet.ServerKey {
 	var keys []fleet.ServerKey
 	for _, c := range cs {
 		if key, ok := e.r.names[c.Name]; ok {
+			keys = append(keys, key)
+		}
+		if key, ok := e.r.adopted[c.ID]; ok {
 			keys = append(keys, key)
 		}
 		if c.Foreign == "" && c.Account != "" {
@@ -237,10 +248,38 @@ func (e *endpoint) servers() []fleet.ServerKey {
 	return keys
 }
 
+// adopted are the ids of containers without labels that are servers' of this endpoint.
+func (e *endpoint) adopted() []string {
+	e.r.mu.Lock()
+	defer e.r.mu.Unlock()
+	var ids []string
+	for id, key := range e.r.adopted {
+		if e.r.known[key].endpoint == e.name {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// listing returns all that is known of the endpoint's containers.
+func (e *endpoint) listing() fleet.Listing {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := fleet.Listing{Endpoint: e.name, Begun: e.begun, Since: maps.Clone(e.since)}
+	if e.failure != nil {
+		f := *e.failure
+		l.Unreadable = &f
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.byName)) {
+		l.Containers = append(l.Containers, e.byName[name])
+	}
+	return l
+}
+
 // seen returns the newest observation of a server: the containers that bear its labels
-// or one of its names. A container of another server that bears a name is foreign to
-// this one.
-func (e *endpoint) seen(key fleet.ServerKey, names []string) fleet.InstanceObservation {
+// or one of its names, and those that it adopted. A container of another server that bears
+// a name is foreign to this one.
+func (e *endpoint) seen(key fleet.ServerKey, at whereabouts) fleet.InstanceObservation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	o := fleet.InstanceObservation{Begun: e.begun}
@@ -255,19 +294,35 @@ func (e *endpoint) seen(key fleet.ServerKey, names []string) fleet.InstanceObser
 			return
 		}
 		taken[name] = true
+		for service, a := range at.adopted {
+			c, _ = a.Ours(key, service, c)
+		}
 		if c.Foreign == "" && (c.Account != key.Account || c.Region != key.Region) {
 			c.Foreign = "server " + fleet.ServerKey{Account: c.Account, Region: c.Region}.String()
 		}
 		o.Containers = append(o.Containers, c)
 	}
-	for _, name := range names {
+	for _, name := range at.names {
 		add(name)
+	}
+	for _, a := range at.adopted {
+		add(e.nameOf(a.ID))
 	}
 	for _, name := range e.byOwner[key] {
 		add(name)
 	}
 	slices.SortFunc(o.Containers, func(a, b fleet.Container) int { return cmp.Compare(a.Name, b.Name) })
 	return o
+}
+
+// nameOf returns the name of the container with an id, "" where there is none; e.mu is held.
+func (e *endpoint) nameOf(id string) string {
+	for name, c := range e.byName {
+		if c.ID == id {
+			return name
+		}
+	}
+	return ""
 }
 
 func (e *endpoint) memory() (time.Time, int) {

@@ -46,7 +46,7 @@ func newEngine() *engine {
 
 var errDown = errors.New("connection refused")
 
-func (e *engine) List(ctx context.Context) ([]fleet.Container, error) {
+func (e *engine) List(ctx context.Context, _ ...string) ([]fleet.Container, error) {
 	e.mu.Lock()
 	e.lists++
 	listing, lag, down := e.listing, e.lag, e.down
@@ -149,7 +149,8 @@ func (e *engine) Execute(ctx context.Context, key fleet.ServerKey, _ string, tas
 		return done("")
 	}
 	b := e.boxes[task.ContainerID]
-	if b != nil && (b.Account != key.Account || b.Region != key.Region) {
+	adopted := b != nil && task.Adopted && b.Foreign == fleet.NotByKurad
+	if b != nil && !adopted && (b.Account != key.Account || b.Region != key.Region) {
 		return *refused(fleet.ReasonForeignInstance)
 	}
 	return e.change(task, b)

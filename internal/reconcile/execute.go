@@ -13,7 +13,7 @@ import (
 // server. The effect begins only after the claim is in the store.
 func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gathered, in projection.Input, out projection.Output) error {
 	e := r.endpoints[place(in.Region)]
-	if e == nil {
+	if e == nil || !r.leads() {
 		return nil
 	}
 	if !e.begin(key) {
@@ -53,6 +53,9 @@ func (r *Reconciler) run(e *endpoint, key fleet.ServerKey, d fleet.Desired, task
 	r.log.Debug("task begins", "server", key.String(), "task", task.ID, "what", task.Describe())
 	ctx, cancel := context.WithDeadline(r.taskStart, *task.Deadline)
 	defer cancel()
+	if !r.leads() {
+		return // this process was stopped since the claim: whoever leads now runs the task
+	}
 	var outcome fleet.Outcome
 	err := safely(func() error {
 		outcome = e.runtime.Execute(ctx, key, d.Instance, task, document(d, task))
@@ -70,14 +73,23 @@ func (r *Reconciler) run(e *endpoint, key fleet.ServerKey, d fleet.Desired, task
 	r.record(key, task, outcome)
 }
 
+// leads reports whether this kurad may still act.
+func (r *Reconciler) leads() bool { return r.cfg.Leadership == nil || r.cfg.Leadership.Valid() }
+
 // record stores the answer to a claimed task. Turns of the server go on meanwhile, so a
-// conflict means: read again.
+// conflict means: read again. A store that gives no answer for a moment, such as one whose
+// own leader changes, must not make a task run twice that ran once.
 func (r *Reconciler) record(key fleet.ServerKey, task fleet.Task, o fleet.Outcome) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.taskStart), storeTimeout)
 	defer cancel()
 	once := func() error { return r.recordOnce(ctx, key, task, o) }
 	err := safely(once)
-	for ctx.Err() == nil && r.cfg.Store.IsConflict(err) {
+	for ctx.Err() == nil {
+		if fleet.CodeOf(err) == fleet.CodeUnavailable {
+			wait(ctx, firstRetry)
+		} else if !r.cfg.Store.IsConflict(err) {
+			break
+		}
 		err = safely(once)
 	}
 	if err != nil {

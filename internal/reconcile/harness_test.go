@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -29,6 +30,7 @@ type world struct {
 	kurads  []*kurad
 
 	mu        sync.Mutex
+	handles   map[string]string       // accounts of handles that are not their ids
 	sick      map[string]fleet.Reason // endpoints that do not answer, by account
 	unsettled map[string]map[fleet.ServerKey]bool
 	most      map[string]int             // the most that were unsettled at once, by region
@@ -47,7 +49,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, env: env, memory: store.NewMemory(), engines: map[string]*engine{"local": newEngine()}, sick: map[string]fleet.Reason{},
+		t: t, env: env, memory: store.NewMemory(), engines: map[string]*engine{"local": newEngine()}, sick: map[string]fleet.Reason{}, handles: map[string]string{},
 		unsettled: map[string]map[fleet.ServerKey]bool{}, most: map[string]int{}, running: map[fleet.ServerKey]string{},
 	}
 	w.records = store.NewRecords(w.memory, env.Name)
@@ -303,9 +305,10 @@ func (w *world) events(account, reason string) (n int) {
 func (w *world) probe(_ context.Context, target readiness.Target) fleet.ProbeObservation {
 	p := fleet.ProbeObservation{URL: target.URL, Begun: time.Now().UTC(), Reason: fleet.ReasonConnectFailed}
 	host := strings.TrimPrefix(target.URL, "http://")
-	account, rest, _ := strings.Cut(host, "-")
+	handle, rest, _ := strings.Cut(host, "-")
 	region, _, _ := strings.Cut(rest, "-")
 	w.mu.Lock()
+	account := cmp.Or(w.handles[handle], handle)
 	sick := w.sick[account]
 	w.mu.Unlock()
 	for _, e := range w.engines {

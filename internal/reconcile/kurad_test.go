@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -37,8 +38,10 @@ type options struct {
 	onTask   func(fleet.ServerKey, fleet.Task, func() fleet.Outcome) fleet.Outcome
 	onList   func(list func() ([]fleet.Container, error)) ([]fleet.Container, error)
 	log      hclog.Logger
+	lead     reconcile.Leadership
 	paused   bool
 	deaf     bool // no hint of a change of a record reaches it
+	alias    time.Duration
 }
 
 // start starts a kurad; stop or kill ends it.
@@ -61,7 +64,7 @@ func (w *world) start(o options) *kurad {
 		log = hclog.NewNullLogger()
 	}
 	k.loop = reconcile.New(reconcile.Config{
-		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Paused: o.paused, Log: log,
+		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, Log: log,
 		ReadFailure: func(err error) fleet.ReadFailure {
 			return fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: err.Error()}
 		},
@@ -89,7 +92,7 @@ func (k *kurad) heard(u store.Update) {
 		k.loop.Kick(u.Key)
 	case store.KindRegion, store.KindAccount, store.KindTemplate:
 		k.loop.KickAll()
-	case store.KindSchema, store.KindStatus, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference:
+	case store.KindSchema, store.KindStatus, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion:
 	}
 }
 
@@ -100,6 +103,13 @@ type daemonStore struct{ k *kurad }
 
 func (s daemonStore) ServerKeys() []fleet.ServerKey { return s.k.w.view.ServerKeys() }
 func (s daemonStore) IsConflict(err error) bool     { return store.IsConflict(err) }
+
+func (s daemonStore) Undisturbed(ctx context.Context) (int64, error) {
+	if s.k.dead.Load() {
+		return 0, errDead
+	}
+	return s.k.w.records.Undisturbed(ctx)
+}
 
 func (s daemonStore) Gather(ctx context.Context, key fleet.ServerKey) (fleet.Gathered, error) {
 	if s.k.dead.Load() {
@@ -158,7 +168,7 @@ type daemonRuntime struct {
 	k *kurad
 }
 
-func (r daemonRuntime) List(ctx context.Context) ([]fleet.Container, error) {
+func (r daemonRuntime) List(ctx context.Context, _ ...string) ([]fleet.Container, error) {
 	if r.k.dead.Load() {
 		return nil, errDown
 	}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -21,6 +22,9 @@ type Store interface {
 	Gather(ctx context.Context, key fleet.ServerKey) (fleet.Gathered, error)
 	// CommitTurn stores a turn as a whole, or nothing of it.
 	CommitTurn(ctx context.Context, w fleet.TurnWrite) error
+	// Undisturbed waits until no declaration is written that other servers are rendered
+	// from, and names that moment for a turn that gives hosts back.
+	Undisturbed(ctx context.Context) (int64, error)
 	// ServerKeys names all servers.
 	ServerKeys() []fleet.ServerKey
 	// IsConflict tells that a commit was refused because a record changed meanwhile.
@@ -29,7 +33,9 @@ type Store interface {
 
 // Runtime is a container endpoint.
 type Runtime interface {
-	List(ctx context.Context) ([]fleet.Container, error)
+	// List returns every container; of those that do not run and are ours by their labels
+	// or by an adopted id it also tells how they ended.
+	List(ctx context.Context, adopted ...string) ([]fleet.Container, error)
 	// Watch calls changed with the name of a container that may have changed, "" for
 	// any, until ctx ends. It is a hint.
 	Watch(ctx context.Context, changed func(name string)) error
@@ -51,17 +57,27 @@ type Probes interface {
 	Now(ctx context.Context, key fleet.ServerKey) error
 }
 
+// Leadership is the right to act, where several kurads share a store (G2).
+type Leadership interface {
+	// Valid reports whether the right surely still holds, by this process's own clock.
+	Valid() bool
+	// Lost is closed when it does not.
+	Lost() <-chan struct{}
+}
+
 // Config is what a Reconciler works with.
 type Config struct {
 	Environment fleet.Environment
 	Store       Store
 	Probes      Probes
+	Leadership  Leadership         // nil: nobody else acts
 	Runtimes    map[string]Runtime // by container endpoint
 	ReadFailure func(error) fleet.ReadFailure
 	Log         hclog.Logger
 	Tick        time.Duration // between listings of an endpoint; 0: 10 s (C1)
 	Resync      time.Duration // between turns without a cause; 0: 10 min
 	Paused      bool          // the daemon is paused (S11)
+	AliasPeriod time.Duration // that an old host is kept after a move; 0: 7 days (H8)
 	Now         func() time.Time
 }
 
@@ -73,6 +89,7 @@ const (
 	shutdownGrace = 5 * time.Second
 	defaultTick   = 10 * time.Second
 	defaultResync = 10 * time.Minute
+	defaultAlias  = 7 * 24 * time.Hour
 	firstRetry    = 50 * time.Millisecond
 	slowestRetry  = 30 * time.Second
 	noSlotRetry   = 10 * time.Second // should the hint that a slot is free be lost
@@ -90,6 +107,7 @@ type Reconciler struct {
 	live    map[fleet.ServerKey]bool            // a task runs in this process
 	known   map[fleet.ServerKey]whereabouts     // of each server that had a turn
 	names   map[string]fleet.ServerKey          // by container name
+	adopted map[string]fleet.ServerKey          // by container id
 	waiters map[fleet.ServerKey][]chan struct{} // for a turn that begins from now on
 
 	tasks     sync.WaitGroup
@@ -101,6 +119,7 @@ type Reconciler struct {
 type whereabouts struct {
 	endpoint string
 	names    []string
+	adopted  map[string]fleet.Adoption
 }
 
 // New returns a Reconciler; Run starts it.
@@ -110,6 +129,9 @@ func New(cfg Config) *Reconciler {
 	}
 	if cfg.Resync == 0 {
 		cfg.Resync = defaultResync
+	}
+	if cfg.AliasPeriod == 0 {
+		cfg.AliasPeriod = defaultAlias
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -123,6 +145,7 @@ func New(cfg Config) *Reconciler {
 		live:      map[fleet.ServerKey]bool{},
 		known:     map[fleet.ServerKey]whereabouts{},
 		names:     map[string]fleet.ServerKey{},
+		adopted:   map[string]fleet.ServerKey{},
 		waiters:   map[fleet.ServerKey][]chan struct{}{},
 	}
 	for name, rt := range cfg.Runtimes {
@@ -143,13 +166,27 @@ func (r *Reconciler) kick(keys []fleet.ServerKey) {
 	}
 }
 
-// Run takes turns until ctx ends, then lets running tasks end for a few seconds; nothing
-// else ends it. The places of servers that are being settled are taken up before the
-// first turn.
+// Run takes turns until ctx ends, then lets running tasks end for a few seconds; or until
+// the leadership is lost, which ends running tasks at once: another kurad may act by now.
+// The places of servers that are being settled are taken up before the first turn.
 func (r *Reconciler) Run(ctx context.Context) error {
 	defer r.queue.ShutDown()
 	r.taskStart, r.endTasks = context.WithCancel(context.WithoutCancel(ctx))
 	defer r.endTasks()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if l := r.cfg.Leadership; l != nil {
+		over := make(chan struct{})
+		defer close(over)
+		go func() {
+			select {
+			case <-l.Lost(): // while tasks are waited for, too
+				r.endTasks()
+				stop()
+			case <-over:
+			}
+		}()
+	}
 	r.recount(ctx)
 	var work sync.WaitGroup
 	for _, e := range r.endpoints {
@@ -298,6 +335,15 @@ func (r *Reconciler) giveUp(key fleet.ServerKey, done chan struct{}) {
 	if len(r.waiters[key]) == 0 {
 		delete(r.waiters, key)
 	}
+}
+
+// Listings returns what is known of every endpoint, by name.
+func (r *Reconciler) Listings() []fleet.Listing {
+	list := make([]fleet.Listing, 0, len(r.endpoints))
+	for _, name := range slices.Sorted(maps.Keys(r.endpoints)) {
+		list = append(list, r.endpoints[name].listing())
+	}
+	return list
 }
 
 // Memory returns what is known of the server's reads and is not stored: when the last

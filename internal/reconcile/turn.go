@@ -15,7 +15,15 @@ import (
 func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	g, err := r.cfg.Store.Gather(ctx, key)
+	g, in, out, err := r.decide(ctx, key)
+	var undisturbed int64
+	if err == nil && len(out.Freed) > 0 {
+		// What is given back must not be what a rename just now counts on: decide anew,
+		// from what is declared while none is under way.
+		if undisturbed, err = r.cfg.Store.Undisturbed(ctx); err == nil {
+			g, in, out, err = r.decide(ctx, key)
+		}
+	}
 	if fleet.CodeOf(err) == fleet.CodeNotFound {
 		r.forget(key)
 		return nil
@@ -23,16 +31,11 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	if err != nil {
 		return fmt.Errorf("gather %s: %w", key, err)
 	}
-	in := r.gather(key, g)
-	out := projection.Decide(in)
-	if out.WantsAdmission && r.admission.ask(key, out.Urgent, in.Region.MaxUnsettled) {
-		in.Admit = true
-		out = projection.Decide(in)
-	}
 	if out.Changed() {
 		err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
 			Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: out.Status,
 			Latest: out.Latest, LatestRevision: g.LatestRevision, Events: out.Events, Remove: out.Remove,
+			Freed: out.Freed, Undisturbed: undisturbed,
 		})
 		if err != nil {
 			return fmt.Errorf("store the turn of %s: %w", key, err)
@@ -52,6 +55,21 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		return nil
 	}
 	return r.claim(ctx, key, g, in, out)
+}
+
+// decide gathers what is known of the server and decides what follows.
+func (r *Reconciler) decide(ctx context.Context, key fleet.ServerKey) (fleet.Gathered, projection.Input, projection.Output, error) {
+	g, err := r.cfg.Store.Gather(ctx, key)
+	if err != nil {
+		return g, projection.Input{}, projection.Output{}, err
+	}
+	in := r.gather(key, g)
+	out := projection.Decide(in)
+	if out.WantsAdmission && r.admission.ask(key, out.Urgent, in.Region.MaxUnsettled) {
+		in.Admit = true
+		out = projection.Decide(in)
+	}
+	return g, in, out, nil
 }
 
 // due reports whether the plan's current task is to be run now: it is runnable, or it
@@ -98,7 +116,7 @@ func targets(in projection.Input, out projection.Output) []Target {
 
 // gather puts together what is known of the server.
 func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.Input {
-	in := projection.Input{Now: r.now(), Intent: g.Intent, Prev: g.Status}
+	in := projection.Input{Now: r.now(), Intent: g.Intent, Prev: g.Status, AliasPeriod: r.cfg.AliasPeriod}
 	if g.Latest != nil {
 		in.Latest = *g.Latest
 	}
@@ -116,9 +134,9 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 		return in
 	}
 	in.Desired = desired
-	names := r.know(key, in.Region, desired)
+	at := r.know(key, in.Region, desired, g.Status)
 	if e := r.endpoints[place(in.Region)]; e != nil {
-		in.Seen.Instance = e.seen(key, names)
+		in.Seen.Instance = e.seen(key, at)
 	} else {
 		in.Seen.Instance.Unreadable = &fleet.ReadFailure{
 			Reason:  fleet.ReasonEndpointUnreachable,
@@ -155,30 +173,41 @@ func (r *Reconciler) endpointOf(g fleet.Gathered) *endpoint {
 	return r.endpoints[place(*g.Region)]
 }
 
-// know remembers where the server is and which container names are its, and returns
-// these.
-func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desired) []string {
-	var names []string
+// know remembers where the server is and which containers are its, by name and by id,
+// and returns that.
+func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desired, status *fleet.Status) whereabouts {
+	at := whereabouts{endpoint: place(region)}
+	if status != nil {
+		at.adopted = status.Adopted
+	}
 	if d.Containers != nil {
 		for _, s := range d.Containers.Services {
-			names = append(names, s.Name, s.TemporaryName(), s.RetiredName())
+			at.names = append(at.names, s.Name, s.TemporaryName(), s.RetiredName())
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.disown(key)
-	r.known[key] = whereabouts{endpoint: place(region), names: names}
-	for _, name := range names {
+	r.known[key] = at
+	for _, name := range at.names {
 		r.names[name] = key
 	}
-	return names
+	for _, a := range at.adopted {
+		r.adopted[a.ID] = key
+	}
+	return at
 }
 
-// disown drops the names of a server; r.mu is held.
+// disown drops the names and the adopted ids of a server; r.mu is held.
 func (r *Reconciler) disown(key fleet.ServerKey) {
 	for _, name := range r.known[key].names {
 		if r.names[name] == key {
 			delete(r.names, name)
+		}
+	}
+	for _, a := range r.known[key].adopted {
+		if r.adopted[a.ID] == key {
+			delete(r.adopted, a.ID)
 		}
 	}
 }
