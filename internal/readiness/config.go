@@ -29,6 +29,9 @@ type Target struct {
 	URL     string        // the declared url, for example https://acme-eu.kura.example.dev
 	Path    string        // appended to URL, for example /up
 	Timeout time.Duration // of the whole probe; 0 or more than MaxTimeout: MaxTimeout
+	// Foreign is an endpoint of which nothing is known but its url: a status below 500
+	// shows that it answers, for what it says to a stranger may well be 401 or 404.
+	Foreign bool
 }
 
 // ParseAllow reads the values of --probe-allow-cidr: prefixes such as

@@ -21,7 +21,7 @@ const (
 // get asks for u on a connection that nothing else uses, and judges the answer.
 // There is no http.Transport in between: it would pool, dial on after a timeout
 // and follow the environment's proxy.
-func get(conn net.Conn, u *url.URL) *failure {
+func get(conn net.Conn, u *url.URL, foreign bool) *failure {
 	request := &http.Request{
 		Method: http.MethodGet,
 		URL:    u,
@@ -55,6 +55,7 @@ func get(conn net.Conn, u *url.URL) *failure {
 		}
 	}
 	switch {
+	case foreign && answer.StatusCode >= 200 && answer.StatusCode < 500:
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
 		return notReady("answered %d; redirects are not followed: the path must answer 2xx itself", answer.StatusCode)
 	case answer.StatusCode < 200 || answer.StatusCode > 299:

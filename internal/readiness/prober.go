@@ -115,7 +115,7 @@ func (p *Prober) attempt(ctx context.Context, t Target, timeout time.Duration) *
 		}
 		conn = secure
 	}
-	return late("hear an answer from "+address, get(conn, u))
+	return late("hear an answer from "+address, get(conn, u, t.Foreign))
 }
 
 // parse joins url and path and fills in the port.

@@ -167,6 +167,18 @@ func TestR1_faultTable(t *testing.T) {
 	}
 }
 
+// Of a foreign endpoint nothing but its url is known, so what it refuses to a stranger is
+// an answer as well.
+func TestR1_aForeignEndpointAnswersWithAnythingBelow500(t *testing.T) {
+	o := newOutside(t)
+	for code, want := range map[int]bool{200: true, 204: true, 302: true, 401: true, 404: true, 500: false, 503: false} {
+		target := Target{URL: "https://" + testHost + ":" + serveHTTP(t, listen(t, "127.0.0.1"), o.serverTLS(), status(code)), Foreign: true}
+		if seen := o.prober().Probe(t.Context(), target); seen.Ready != want || seen.Ready == (seen.Reason == fleet.ReasonHTTPNotReady) {
+			t.Errorf("%d: %+v, want ready %v", code, seen, want)
+		}
+	}
+}
+
 func TestR1_asksForTheDeclaredHostPathAndPort(t *testing.T) {
 	o := newOutside(t)
 	var got atomic.Value

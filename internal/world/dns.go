@@ -21,6 +21,7 @@ type DNS struct {
 
 	mu      sync.Mutex
 	records map[string][]netip.Addr // by name; "*" answers for names without their own
+	hidden  map[string]bool         // names that do not exist, whatever the records say
 	fault   DNSFault
 	queries int
 }
@@ -35,7 +36,7 @@ type DNSFault struct {
 
 // StartDNS serves zone, for example kura.test, on a free port.
 func StartDNS(zone string) (*DNS, error) {
-	d := &DNS{zone: dns.CanonicalName(zone), closed: make(chan struct{}), records: map[string][]netip.Addr{}}
+	d := &DNS{zone: dns.CanonicalName(zone), closed: make(chan struct{}), records: map[string][]netip.Addr{}, hidden: map[string]bool{}}
 	udp, tcp, err := listenBoth()
 	if err != nil {
 		return nil, fmt.Errorf("serve DNS for %s: %w", zone, err)
@@ -100,17 +101,26 @@ func (d *DNS) SetWildcard(addrs ...netip.Addr) { d.put("*", addrs) }
 // exists and has no address.
 func (d *DNS) Set(name string, addrs ...netip.Addr) { d.put(dns.CanonicalName(name), addrs) }
 
+// Hide makes name not exist (NXDOMAIN), though the wildcard would answer for it.
+func (d *DNS) Hide(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hidden[dns.CanonicalName(name)] = true
+}
+
 func (d *DNS) put(name string, addrs []netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.records[name] = addrs
 }
 
-// Remove takes the records of name away: the wildcard answers for it again.
+// Remove takes away what was set of name, or that it is hidden: the wildcard answers for
+// it again.
 func (d *DNS) Remove(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.records, dns.CanonicalName(name))
+	delete(d.hidden, dns.CanonicalName(name))
 }
 
 // SetFault makes the server misbehave, or behave again.
@@ -174,6 +184,9 @@ func (d *DNS) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 
 // lookup returns the addresses of a name and whether it exists.
 func (d *DNS) lookup(name string) ([]netip.Addr, bool) {
+	if d.hidden[name] {
+		return nil, false
+	}
 	if addrs, ok := d.records[name]; ok {
 		return addrs, true
 	}

@@ -150,7 +150,7 @@ func Read[T any](ctx context.Context, f *Faults, question string, effect func() 
 
 // Runtime is what a runtime can do, as reconcile uses it.
 type Runtime interface {
-	List(ctx context.Context) ([]fleet.Container, error)
+	List(ctx context.Context, adopted ...string) ([]fleet.Container, error)
 	Execute(ctx context.Context, key fleet.ServerKey, instance string, task fleet.Task, doc *fleet.ServiceDocument) fleet.Outcome
 }
 
@@ -161,8 +161,8 @@ type FaultyRuntime struct {
 }
 
 // List implements Runtime.
-func (r FaultyRuntime) List(ctx context.Context) ([]fleet.Container, error) {
-	return Read(ctx, r.Faults, "list", func() ([]fleet.Container, error) { return r.Runtime.List(ctx) })
+func (r FaultyRuntime) List(ctx context.Context, adopted ...string) ([]fleet.Container, error) {
+	return Read(ctx, r.Faults, "list", func() ([]fleet.Container, error) { return r.Runtime.List(ctx, adopted...) })
 }
 
 // Execute implements Runtime. A lost answer is an outcome that was not answered,

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ const (
 type Proxy struct {
 	network, address string // where it listens
 	target           [2]string
+	tls              *tls.Config // what it asks of those who connect; nil: plain bytes
 	closed           chan struct{}
 	running          sync.WaitGroup
 
@@ -41,21 +43,28 @@ type Proxy struct {
 // StartProxy listens on a free loopback port (network "tcp"), or on the socket file
 // listen (network "unix"), and hands on to target on the same network.
 func StartProxy(network, listen, target string) (*Proxy, error) {
-	p := &Proxy{network: network, address: listen, target: [2]string{network, target}, closed: make(chan struct{}), conns: map[net.Conn]bool{}}
+	p := &Proxy{network: network, address: listen, target: [2]string{network, target}}
 	if network == "unix" {
 		if err := os.MkdirAll(filepath.Dir(listen), 0o700); err != nil {
 			return nil, fmt.Errorf("start a proxy: %w", err)
 		}
-	} else if listen == "" {
+	}
+	return p, p.start()
+}
+
+// start listens for the first time.
+func (p *Proxy) start() error {
+	p.closed, p.conns = make(chan struct{}), map[net.Conn]bool{}
+	if p.address == "" {
 		p.address = "127.0.0.1:0"
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.open(); err != nil {
-		return nil, fmt.Errorf("start a proxy: %w", err)
+		return fmt.Errorf("start a proxy: %w", err)
 	}
 	p.address = p.listener.Addr().String() // the port stays the same from here on
-	return p, nil
+	return nil
 }
 
 // Addr returns the address that clients use: host:port, or the socket file.
@@ -105,6 +114,9 @@ func (p *Proxy) open() error {
 	listener, err := net.Listen(p.network, p.address)
 	if err != nil {
 		return err
+	}
+	if p.tls != nil {
+		listener = tls.NewListener(listener, p.tls)
 	}
 	p.listener = listener
 	p.running.Go(func() {

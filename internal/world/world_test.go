@@ -264,7 +264,7 @@ func TestFaults_sameSeedSameFaults(t *testing.T) {
 // fakeRuntime counts what reached it.
 type fakeRuntime struct{ executed int }
 
-func (r *fakeRuntime) List(context.Context) ([]fleet.Container, error) { return nil, nil }
+func (r *fakeRuntime) List(context.Context, ...string) ([]fleet.Container, error) { return nil, nil }
 func (r *fakeRuntime) Execute(context.Context, fleet.ServerKey, string, fleet.Task, *fleet.ServiceDocument) fleet.Outcome {
 	r.executed++
 	return fleet.Outcome{Class: fleet.ClassOK, Answered: true}

@@ -88,6 +88,10 @@ func sorted(status int, reason fleet.Reason) meaning {
 // ReadFailure tells why a List did not answer (P2). Since and Count are the caller's.
 func ReadFailure(err error) fleet.ReadFailure {
 	f := fleet.ReadFailure{Reason: fleet.ReasonRuntimeError, Message: shorten(err.Error())}
+	if refusedByTLS(err) {
+		f.Reason = fleet.ReasonRuntimeRefused
+		return f
+	}
 	switch statusOf(err) {
 	case unanswered:
 		f.Reason = fleet.ReasonEndpointUnreachable
@@ -115,6 +119,14 @@ func statusOf(err error) int {
 		return unanswered
 	}
 	return unreadable
+}
+
+// refusedByTLS reports whether the engine ended the handshake with an alert: it does not
+// accept our certificate, or asks for one. What of its own certificate does not verify
+// is our refusal, and it counts as not reached.
+func refusedByTLS(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
 }
 
 // maxMessage bounds what is stored and shown of an engine's answer.

@@ -3,6 +3,7 @@ package containers
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -22,23 +23,26 @@ func (r PortRange) Contains(port int) bool { return r.First <= port && port <= r
 
 // Config describes one endpoint.
 type Config struct {
-	Name    string
-	Socket  string    // path of the engine's unix socket
-	Address string    // IP address where published ports are reached, and bound by default
+	Name string
+	// Socket is the path of the engine's unix socket. Where it is empty, TCP is the
+	// engine's host:port, over TLS where the files of TLS are given.
+	Socket string
+	TCP    string
+	TLS    TLSFiles
+	// Address is the IP address where published ports are reached, and bound by
+	// default: the engine's own where TCP names one, else 127.0.0.1.
+	Address string
 	Ports   PortRange // zero: no port can be assigned, all are declared
 	// Mounts are the folders of the host below which a document may mount paths; none
 	// by default (C10).
 	Mounts []string
-	// AllowHostNamespaces lets documents ask for namespaces of the host. No document
-	// can yet; the flag is part of an endpoint's description.
-	AllowHostNamespaces bool
 	// EnvSets are the variables that documents name by env_from; their values are the
 	// operator's and appear in no document.
 	EnvSets map[string]map[string]string
 }
 
-// String names the endpoint and its socket. It shows no variable: they may be secret.
-func (c Config) String() string { return c.Name + "=unix://" + c.Socket }
+// String names the endpoint and its engine. It shows no variable: they may be secret.
+func (c Config) String() string { return c.Name + "=" + c.host() }
 
 // leastSecret is how long a value is at least that hide looks for: of shorter ones,
 // such as 1 and true, every text is full.
@@ -63,38 +67,32 @@ func (c Config) hide(s string) string {
 	return s
 }
 
-const endpointExample = "name=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura"
+const endpointExample = "name=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura" +
+	" or name=tcp://10.0.0.7:2376,ca=/ca.pem,cert=/cert.pem,key=/key.pem,ports=20000-29999"
 
 // ParseEndpoint reads an endpoint as it is given on the command line:
 //
-//	name=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura[:/more][,host-namespaces=true]
+//	name=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura[:/more]
+//	name=tcp://engine.example:2376,ca=/ca.pem,cert=/cert.pem,key=/key.pem,address=10.0.0.7,ports=20000-29999
 //
-// Only the name and the socket are required; address defaults to 127.0.0.1.
+// Only the name and the engine are required. Without TLS, tcp:// leads to a loopback
+// address only: who reaches an engine's API is root on its machine.
 func ParseEndpoint(s string) (Config, error) {
 	fail := func(format string, args ...any) (Config, error) {
 		return Config{}, fmt.Errorf("container endpoint %q: %s; write one such as %s", s, fmt.Sprintf(format, args...), endpointExample)
 	}
 	parts := strings.Split(s, ",")
-	name, socket, ok := strings.Cut(parts[0], "=")
-	if !ok || name == "" || socket == "" {
-		return fail("begins with no name=unix:///path")
+	name, engine, ok := strings.Cut(parts[0], "=")
+	if !ok || name == "" || engine == "" {
+		return fail("begins with no name=unix:///path or name=tcp://host:port")
 	}
-	c := Config{Name: name, Address: "127.0.0.1"}
+	c := Config{Name: name}
 	if !validName(name) {
 		return fail("the name %q may hold only lower-case letters, digits and -, and begins with a letter", name)
 	}
-	path, isUnix := strings.CutPrefix(socket, "unix://")
-	switch {
-	case strings.HasPrefix(socket, "tcp://"):
-		return fail("tcp:// is not supported yet by this kurad: use a unix socket")
-	case !isUnix:
-		return fail("%q is not unix:// and a path", socket)
-	case !filepath.IsAbs(path):
-		return fail("the socket's path %q is not absolute (three slashes: unix:///run/podman.sock)", path)
-	case len(path) > 107:
-		return fail("the socket's path has %d bytes, and the system allows 107", len(path))
+	if err := c.setEngine(engine); err != nil {
+		return fail("%v", err)
 	}
-	c.Socket = filepath.Clean(path)
 	seen := map[string]bool{}
 	for _, part := range parts[1:] {
 		key, value, _ := strings.Cut(part, "=")
@@ -106,7 +104,36 @@ func ParseEndpoint(s string) (Config, error) {
 			return fail("%v", err)
 		}
 	}
+	if err := c.checkTCP(); err != nil {
+		return fail("%v", err)
+	}
+	c.Address = cmp.Or(c.Address, c.ownAddress())
+	if c.Address == "" {
+		return fail("address is missing: the IP address of %s where its containers publish ports", c.TCP)
+	}
 	return c, nil
+}
+
+func (c *Config) setEngine(engine string) error {
+	if tcp, ok := strings.CutPrefix(engine, "tcp://"); ok {
+		host, port, err := net.SplitHostPort(tcp)
+		if n, nerr := strconv.Atoi(port); err != nil || host == "" || nerr != nil || n < 1 || n > 65535 {
+			return fmt.Errorf("%q is not tcp:// with a host and a port", engine)
+		}
+		c.TCP = tcp
+		return nil
+	}
+	path, ok := strings.CutPrefix(engine, "unix://")
+	switch {
+	case !ok:
+		return fmt.Errorf("%q is neither unix:// and a path nor tcp:// and host:port", engine)
+	case !filepath.IsAbs(path):
+		return fmt.Errorf("the socket's path %q is not absolute (three slashes: unix:///run/podman.sock)", path)
+	case len(path) > 107:
+		return fmt.Errorf("the socket's path has %d bytes, and the system allows 107", len(path))
+	}
+	c.Socket = filepath.Clean(path)
+	return nil
 }
 
 func (c *Config) set(key, value string) error {
@@ -132,16 +159,15 @@ func (c *Config) set(key, value string) error {
 			}
 			c.Mounts = append(c.Mounts, filepath.Clean(dir))
 		}
-	case "host-namespaces":
-		allow, err := strconv.ParseBool(value)
-		if err != nil {
-			return fmt.Errorf("host-namespaces is %q, not true or false", value)
+	case "ca", "cert", "key":
+		if !filepath.IsAbs(value) {
+			return fmt.Errorf("%s is %q, which is not the absolute path of a PEM file", key, value)
 		}
-		c.AllowHostNamespaces = allow
+		*map[string]*string{"ca": &c.TLS.CA, "cert": &c.TLS.Cert, "key": &c.TLS.Key}[key] = filepath.Clean(value)
 	case "":
 		return fmt.Errorf("an empty part between commas")
 	default:
-		return fmt.Errorf("%q is none of address, ports, mounts, host-namespaces", key)
+		return fmt.Errorf("%q is none of address, ports, mounts, ca, cert, key", key)
 	}
 	return nil
 }

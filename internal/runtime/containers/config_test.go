@@ -14,13 +14,13 @@ import (
 )
 
 func TestParseEndpoint_readsTheFlag(t *testing.T) {
-	got, err := containers.ParseEndpoint("local=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura:/data/,host-namespaces=true")
+	got, err := containers.ParseEndpoint("local=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura:/data/")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := containers.Config{
 		Name: "local", Socket: "/run/podman.sock", Address: "127.0.0.1",
-		Ports: containers.PortRange{First: 20000, Last: 29999}, Mounts: []string{"/srv/kura", "/data"}, AllowHostNamespaces: true,
+		Ports: containers.PortRange{First: 20000, Last: 29999}, Mounts: []string{"/srv/kura", "/data"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -30,13 +30,40 @@ func TestParseEndpoint_readsTheFlag(t *testing.T) {
 	}
 }
 
+func TestC9_parseEndpointReadsATCPEngine(t *testing.T) {
+	files := containers.TLSFiles{CA: "/ca.pem", Cert: "/cert.pem", Key: "/key.pem"}
+	for in, want := range map[string]containers.Config{
+		"eu=tcp://10.0.0.7:2376,ca=/ca.pem,cert=/cert.pem,key=/key.pem":                      {Name: "eu", TCP: "10.0.0.7:2376", TLS: files, Address: "10.0.0.7"},
+		"eu=tcp://engine.test:2376,ca=/ca.pem,cert=/cert.pem,key=/key.pem,address=192.0.2.1": {Name: "eu", TCP: "engine.test:2376", TLS: files, Address: "192.0.2.1"},
+		"eu=tcp://[::1]:2375":                         {Name: "eu", TCP: "[::1]:2375", Address: "::1"},
+		"eu=tcp://127.0.0.1:2375,mounts=/srv/kura":    {Name: "eu", TCP: "127.0.0.1:2375", Address: "127.0.0.1", Mounts: []string{"/srv/kura"}},
+		"eu=tcp://10.0.0.7:2376,ca=/ca.pem,ports=1-2": {Name: "eu", TCP: "10.0.0.7:2376", TLS: containers.TLSFiles{CA: "/ca.pem"}, Address: "10.0.0.7", Ports: containers.PortRange{First: 1, Last: 2}},
+	} {
+		got, err := containers.ParseEndpoint(in)
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+		} else if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", in, d)
+		}
+	}
+}
+
 func TestParseEndpoint_saysWhatIsWrong(t *testing.T) {
 	for in, says := range map[string]string{
 		"":                                      "begins with no name=unix",
 		"unix:///run/s":                         "begins with no name=unix",
 		"Local=unix:///run/s":                   `the name "Local"`,
-		"a=tcp://10.0.0.1:2375":                 "not supported yet by this kurad: use a unix socket",
-		"a=/run/s":                              "is not unix://",
+		"a=tcp://10.0.0.1:2375":                 "has no TLS",
+		"a=tcp://localhost:2375":                "is no loopback address",
+		"a=tcp://10.0.0.1":                      "with a host and a port",
+		"a=tcp://:2375":                         "with a host and a port",
+		"a=tcp://127.0.0.1:70000":               "with a host and a port",
+		"a=tcp://10.0.0.1:2376,cert=/c,key=/k":  "ca is missing",
+		"a=tcp://10.0.0.1:2376,ca=/c,cert=/c":   "belong together",
+		"a=tcp://10.0.0.1:2376,ca=c":            "not the absolute path",
+		"a=tcp://engine.test:2376,ca=/c":        "address is missing",
+		"a=unix:///s,ca=/c":                     "this is a unix socket",
+		"a=/run/s":                              "is neither unix://",
 		"a=unix://run/s":                        "not absolute",
 		"a=unix:///" + strings.Repeat("x", 110): "the system allows 107",
 		"a=unix:///s,address=localhost":         "is not an IP address",
@@ -47,7 +74,7 @@ func TestParseEndpoint_saysWhatIsWrong(t *testing.T) {
 		"a=unix:///s,mounts=srv":                "not the absolute path",
 		"a=unix:///s,mounts=/":                  "not the absolute path",
 		"a=unix:///s,mounts=/a,mounts=/b":       "given twice",
-		"a=unix:///s,host-namespaces=maybe":     "not true or false",
+		"a=unix:///s,host-namespaces=true":      `"host-namespaces" is none of`,
 		"a=unix:///s,port=1-2":                  `"port" is none of`,
 		"a=unix:///s,":                          "an empty part",
 	} {
@@ -59,14 +86,14 @@ func TestParseEndpoint_saysWhatIsWrong(t *testing.T) {
 }
 
 func FuzzParseEndpoint(f *testing.F) {
-	f.Add("local=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura,host-namespaces=true")
-	f.Add("a=tcp://x,ports=1-2")
+	f.Add("local=unix:///run/podman.sock,address=127.0.0.1,ports=20000-29999,mounts=/srv/kura")
+	f.Add("a=tcp://10.0.0.7:2376,ca=/ca.pem,cert=/cert.pem,key=/key.pem,ports=1-2")
 	f.Fuzz(func(t *testing.T, in string) {
 		c, err := containers.ParseEndpoint(in)
 		if err != nil {
 			return
 		}
-		if c.Name == "" || !filepath.IsAbs(c.Socket) || c.Address == "" || c.Ports.First > c.Ports.Last {
+		if c.Name == "" || filepath.IsAbs(c.Socket) == (c.TCP != "") || c.Address == "" || c.Ports.First > c.Ports.Last {
 			t.Errorf("ParseEndpoint(%q) = %+v", in, c)
 		}
 	})

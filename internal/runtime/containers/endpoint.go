@@ -27,12 +27,11 @@ func Open(cfg Config, env fleet.Environment, log hclog.Logger) (*Endpoint, error
 	if log == nil {
 		log = hclog.NewNullLogger()
 	}
-	cfg.Address = cmp.Or(cfg.Address, "127.0.0.1")
+	cfg.Address = cmp.Or(cfg.Address, cfg.ownAddress())
 	if _, err := netip.ParseAddr(cfg.Address); err != nil {
 		return nil, fmt.Errorf("open container endpoint %q: address: %w", cfg.Name, err)
 	}
-	// The version is negotiated with the first answer, not now.
-	engine, err := client.New(client.WithHost("unix://"+cfg.Socket), client.WithUserAgent("kurad"))
+	engine, err := NewClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open container endpoint %q: %w", cfg.Name, err)
 	}
@@ -62,7 +61,7 @@ func ownerOf(labels map[string]string) owner {
 func (o owner) String() string {
 	switch {
 	case o.environment == "":
-		return "not made by kurad"
+		return fleet.NotByKurad
 	case o.account == "" || o.region == "":
 		return "of no server of environment " + o.environment
 	default:

@@ -69,11 +69,17 @@ func (r run) onContainer(ctx context.Context, step func(context.Context, *contai
 		return r.failed(opInspect, err)
 	}
 	if seen != nil {
-		if who := ownerOf(seen.Config.Labels); who != r.ownerFor(r.key) {
+		if who := ownerOf(seen.Config.Labels); who != r.ownerFor(r.key) && !r.adopted(seen.ID, who) {
 			return foreign("container", nameOf(seen), who)
 		}
 	}
 	return step(ctx, seen)
+}
+
+// adopted reports whether the container is the server's by its recorded id: the very one
+// that the task names, and without labels of anybody.
+func (r run) adopted(id string, who owner) bool {
+	return r.task.Adopted && id == r.task.ContainerID && who == (owner{})
 }
 
 // inspect looks at a container by id or name. Without a container the error is not
@@ -109,9 +115,12 @@ func done(id string) fleet.Outcome {
 func (r run) failed(op operation, err error) fleet.Outcome {
 	status := statusOf(err)
 	m := classify(op, status)
+	if refusedByTLS(err) {
+		m = meaning{fleet.ClassTransient, fleet.ReasonRuntimeRefused}
+	}
 	return fleet.Outcome{
 		Class: m.class, Reason: m.reason,
-		Answered: status != unanswered || neverSent(err),
+		Answered: status != unanswered || neverSent(err) || refusedByTLS(err),
 		Message:  fmt.Sprintf("%s: %s", r.attempt(op), shorten(r.cfg.hide(err.Error()))),
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // hostPath returns path without symbolic links if it is at or below a folder that the
 // operator allowed (C10). A path with tokens is checked by its text: their values hold
-// no slash.
+// no slash. So is one of an engine elsewhere, whose links kurad cannot see.
 func (c Config) hostPath(path string) (string, error) {
 	refuse := func(why string) (string, error) {
 		return "", fmt.Errorf("host path %s %s; allowed on endpoint %q: %s", path, why, c.Name, orNone(c.Mounts))
@@ -26,7 +26,7 @@ func (c Config) hostPath(path string) (string, error) {
 	if !below(clean, c.Mounts) {
 		return refuse("is not below an allowed folder")
 	}
-	if strings.ContainsAny(clean, "{}") {
+	if strings.ContainsAny(clean, "{}") || c.remote() {
 		return clean, nil
 	}
 	real, err := resolve(clean)

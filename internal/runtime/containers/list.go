@@ -16,8 +16,8 @@ import (
 
 // List returns all containers of the engine, foreign ones included, sorted by name.
 // It is one listing; only ours that do not run are looked at one by one, for how they
-// ended.
-func (e *Endpoint) List(ctx context.Context) ([]fleet.Container, error) {
+// ended. Ours are those that our labels say, and those with one of the adopted ids.
+func (e *Endpoint) List(ctx context.Context, adopted ...string) ([]fleet.Container, error) {
 	listed, err := e.engine.ContainerList(ctx, client.ContainerListOptions{All: true})
 	if err != nil {
 		return nil, fmt.Errorf("list containers of endpoint %q: %w", e.cfg.Name, err)
@@ -25,7 +25,7 @@ func (e *Endpoint) List(ctx context.Context) ([]fleet.Container, error) {
 	out := make([]fleet.Container, 0, len(listed.Items))
 	for _, item := range listed.Items {
 		c := e.observed(item)
-		if c.Foreign == "" && c.State != fleet.ContainerRunning {
+		if (c.Foreign == "" || slices.Contains(adopted, c.ID)) && c.State != fleet.ContainerRunning {
 			gone, err := e.readExit(ctx, &c)
 			if err != nil {
 				return nil, fmt.Errorf("list containers of endpoint %q: inspect %s: %w", e.cfg.Name, c.Name, err)
@@ -45,13 +45,13 @@ func (e *Endpoint) observed(item container.Summary) fleet.Container {
 	if len(item.Names) > 0 {
 		c.Name = strings.TrimPrefix(item.Names[0], "/")
 	}
-	who := ownerOf(item.Labels)
-	if !e.ours(who) {
+	if who := ownerOf(item.Labels); e.ours(who) {
+		c.Account, c.Region = who.account, who.region
+		c.Service, c.Digest = item.Labels[fleet.LabelService], item.Labels[fleet.LabelDigest]
+		c.RestartMark = item.Labels[fleet.LabelRestartMark]
+	} else {
 		c.Foreign = who.String()
-		return c
 	}
-	c.Account, c.Region = who.account, who.region
-	c.Service, c.Digest = item.Labels[fleet.LabelService], item.Labels[fleet.LabelDigest]
 	for _, p := range item.Ports {
 		if p.PublicPort == 0 {
 			continue

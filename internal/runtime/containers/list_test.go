@@ -57,10 +57,10 @@ func TestC1_oneListingAndOnlyStoppedOnesAreLookedAt(t *testing.T) {
 	running.Name, running.ID, running.State = "running", "running-id", fleet.ContainerRunning
 	exited.Name, exited.ID, exited.State, exited.ExitCode, exited.Started, exited.Finished = "exited", "exited-id", fleet.ContainerExited, 3, &started, &finished
 	want := []fleet.Container{
-		{Name: "database", ID: "database-id", Image: "localhost/kura:v1", State: fleet.ContainerRunning, Foreign: "not made by kurad"},
+		{Name: "database", ID: "database-id", Image: "localhost/kura:v1", State: fleet.ContainerRunning, Foreign: fleet.NotByKurad, Ports: ours.Ports},
 		exited,
 		running,
-		{Name: "theirs", ID: "theirs-id", Image: "localhost/kura:v1", State: fleet.ContainerExited, Foreign: "server acme/eu of environment production"},
+		{Name: "theirs", ID: "theirs-id", Image: "localhost/kura:v1", State: fleet.ContainerExited, Foreign: "server acme/eu of environment production", Ports: ours.Ports},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("listing (-want +got):\n%s", d)

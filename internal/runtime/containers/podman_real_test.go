@@ -68,7 +68,7 @@ func withPodman(m *testing.M) (code int) {
 }
 
 func TestPodman(t *testing.T) {
-	conformance.Run(t, conformance.Target{Socket: podman.Socket(), V1: imageV1, V2: imageV2})
+	conformance.Run(t, conformance.Target{Engine: containers.Config{Socket: podman.Socket()}, V1: imageV1, V2: imageV2})
 }
 
 func TestP2_stoppedEngineIsUnreachable(t *testing.T) {

@@ -141,6 +141,9 @@ func (r run) labels() map[string]string {
 	maps.Copy(labels, r.serverLabels())
 	labels[fleet.LabelService] = r.doc.Service
 	labels[fleet.LabelDigest] = r.doc.Digest
+	if r.doc.RestartMark != "" {
+		labels[fleet.LabelRestartMark] = r.doc.RestartMark
+	}
 	return labels
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -115,7 +116,23 @@ func TestEngine_twoRunSideBySide(t *testing.T) {
 			t.Errorf("port %s answers %q, want %q", port, got, want)
 		}
 	}
-	// What one does is nothing to the other.
+	// What one does is nothing to the other, not even while it does it: they share no chain.
+	rules, err := exec.CommandContext(ctx, "iptables", "-w", "-t", "nat", "-S", "NETAVARK-HOSTPORT-DNAT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chains [2]string
+	for line := range strings.Lines(string(rules)) {
+		for i, port := range ports {
+			_, number, _ := strings.Cut(port, ":")
+			if strings.Contains(line, "--dport "+number+" ") {
+				_, chains[i], _ = strings.Cut(strings.TrimSpace(line), " -j ")
+			}
+		}
+	}
+	if chains[0] == "" || chains[0] == chains[1] {
+		t.Errorf("the engines' ports are published by the chains %q", chains)
+	}
 	if _, err := engines[0].Podman(ctx, "rm", "--all", "--force", "--time", "0"); err != nil {
 		t.Fatal(err)
 	}

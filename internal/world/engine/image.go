@@ -31,15 +31,19 @@ func (e *Engine) WorkerImage(ctx context.Context, ref string) error {
 }
 
 func (e *Engine) programImage(ctx context.Context, ref, pkg string) error {
-	version := "dev"
-	if _, tag, ok := strings.Cut(ref[strings.LastIndex(ref, "/")+1:], ":"); ok {
-		version = tag
-	}
-	binary, err := buildProgram(ctx, pkg, version)
+	binary, err := buildProgram(ctx, pkg, versionOf(ref))
 	if err != nil {
 		return err
 	}
 	return e.BuildImage(ctx, ref, binary)
+}
+
+// versionOf is what the program of image ref says it is: the tag.
+func versionOf(ref string) string {
+	if _, tag, ok := strings.Cut(ref[strings.LastIndex(ref, "/")+1:], ":"); ok {
+		return tag
+	}
+	return "dev"
 }
 
 // TagImage gives image the further name ref.

@@ -14,10 +14,6 @@ import (
 	"syscall"
 )
 
-// networkName is the engine's only network. Podman's own default network would be
-// the bridge podman0 with the same addresses for every engine of the machine.
-const networkName = "kura"
-
 // network is a bridge and its addresses, held by a lock file so that engines of other
 // processes take another one. The engine's service inherits the lock: it is held for
 // as long as the engine is there, whatever becomes of the process that started it.
@@ -58,7 +54,11 @@ func (n network) subnet() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, byte(n.number), 0}), 24)
 }
 
-func (n network) bridge() string { return fmt.Sprintf("kura%d", n.number) }
+// name is that of the engine's only network, and of its bridge. Podman's own default
+// network would be the bridge podman0 with the same addresses for every engine of the
+// machine; and netavark names its firewall chains by the network's name, so that engines
+// with networks of one name remove each other's rules.
+func (n network) name() string { return fmt.Sprintf("kura%d", n.number) }
 
 func (n network) usedBy(addrs []net.Addr) bool {
 	for _, a := range addrs {
@@ -73,10 +73,10 @@ func (n network) gateway() string { return n.subnet().Addr().Next().String() }
 
 // document is the network as Podman stores it.
 func (n network) document() []byte {
-	id := sha256.Sum256([]byte(n.bridge()))
+	id := sha256.Sum256([]byte(n.name()))
 	b, err := json.MarshalIndent(map[string]any{
-		"name": networkName, "id": hex.EncodeToString(id[:]), "driver": "bridge",
-		"network_interface": n.bridge(), "created": "2026-01-01T00:00:00Z",
+		"name": n.name(), "id": hex.EncodeToString(id[:]), "driver": "bridge",
+		"network_interface": n.name(), "created": "2026-01-01T00:00:00Z",
 		"subnets":      []map[string]string{{"subnet": n.subnet().String(), "gateway": n.gateway()}},
 		"ipv6_enabled": false, "internal": false, "dns_enabled": false,
 		"ipam_options": map[string]string{"driver": "host-local"},
@@ -97,11 +97,11 @@ func (n network) release() error {
 }
 
 func (n network) removeBridge() error {
-	if _, err := net.InterfaceByName(n.bridge()); err != nil {
+	if _, err := net.InterfaceByName(n.name()); err != nil {
 		return nil
 	}
-	if out, err := exec.Command("ip", "link", "delete", n.bridge()).CombinedOutput(); err != nil {
-		return fmt.Errorf("remove the left bridge %s: %w: %s", n.bridge(), err, out)
+	if out, err := exec.Command("ip", "link", "delete", n.name()).CombinedOutput(); err != nil {
+		return fmt.Errorf("remove the left bridge %s: %w: %s", n.name(), err, out)
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ func (s settings) write(v variant, n network, plain []string) error {
 	conf := merge(machine, map[string]string{
 		"containers": v.containers,
 		"engine":     "lock_type = \"file\"\nevents_logger = \"file\"\n" + v.engine,
-		"network":    "network_backend = \"netavark\"\ndefault_network = \"" + networkName + "\"\n",
+		"network":    "network_backend = \"netavark\"\ndefault_network = \"" + n.name() + "\"\n",
 	})
 	if len(plain) > 0 {
 		var registries strings.Builder
@@ -155,7 +155,7 @@ func (s settings) write(v variant, n network, plain []string) error {
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(s.dir, "containers.conf"), []byte(conf), 0o600),
-		os.WriteFile(filepath.Join(s.dir, "net", networkName+".json"), n.document(), 0o600),
+		os.WriteFile(filepath.Join(s.dir, "net", n.name()+".json"), n.document(), 0o600),
 	)
 }
 

@@ -3,22 +3,23 @@ package conformance
 import (
 	"testing"
 
-	"github.com/moby/moby/client"
-
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/runtime/containers"
 )
 
 // Target is the engine to try.
 type Target struct {
-	Socket string // of its Docker-compatible API
+	// Engine is how it is reached; its name, ports and mounts are not used. An engine on
+	// another machine cannot be tried: the trials ask its containers on Address, and give
+	// it folders of this one.
+	Engine containers.Config
 	// V1 and V2 are images of internal/world/engine/worker that answer "v1" and "v2".
 	V1, V2 string
 }
 
 // Run tries every rule on the engine. It leaves nothing behind.
 func Run(t *testing.T, target Target) {
-	engine, err := client.New(client.WithHost("unix://" + target.Socket))
+	engine, err := containers.NewClient(target.Engine)
 	if err != nil {
 		t.Fatal(err)
 	}

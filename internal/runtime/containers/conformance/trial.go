@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
@@ -35,7 +36,10 @@ type trial struct {
 func newTrial(t *testing.T, target Target, engine *client.Client) *trial {
 	x := &trial{T: t, target: target, engine: engine, mounts: t.TempDir()}
 	account := strings.ToLower(t.Name()[strings.LastIndex(t.Name(), "/")+1:])
-	x.key = fleet.ServerKey{Account: strings.ReplaceAll(account, "_", "-"), Region: "eu"}
+	// New in each run: on an engine that others use, too, only what is the trial's own is
+	// listed as its own and removed.
+	account = strings.ReplaceAll(account, "_", "-") + "-" + strings.ToLower(rand.Text()[:8])
+	x.key = fleet.ServerKey{Account: account, Region: "eu"}
 	x.instance = "kura-" + x.key.Account + "-eu"
 	t.Cleanup(x.clear)
 	staging, production := environments()
@@ -44,11 +48,11 @@ func newTrial(t *testing.T, target Target, engine *client.Client) *trial {
 }
 
 func (x *trial) config() containers.Config {
-	return containers.Config{
-		Name: "local", Socket: x.target.Socket, Address: "127.0.0.1",
-		Ports: containers.PortRange{First: 20000, Last: 29999}, Mounts: []string{x.mounts},
-		EnvSets: map[string]map[string]string{"secrets": {"TOKEN": "s3cret", "A": "of the set"}},
-	}
+	c := x.target.Engine
+	c.Name, c.Address = "local", "127.0.0.1"
+	c.Ports, c.Mounts = containers.PortRange{First: 20000, Last: 29999}, []string{x.mounts}
+	c.EnvSets = map[string]map[string]string{"secrets": {"TOKEN": "s3cret", "A": "of the set"}}
+	return c
 }
 
 // ctx bounds every call, and lives through the cleanup.
