@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -36,8 +37,11 @@ type Config struct {
 	Environment    string
 	RequestTimeout time.Duration // of one attempt, waits not counted
 	MaxConcurrent  int           // requests at once; long polls are not counted
-	UserAgent      string
-	Logger         hclog.Logger
+	// Impatient returns the error of an attempt that got no answer instead of trying again:
+	// for those who do that by themselves, and show it.
+	Impatient bool
+	UserAgent string
+	Logger    hclog.Logger
 }
 
 // Client calls one kurad. It is safe for concurrent use.
@@ -47,9 +51,11 @@ type Client struct {
 	token       Secret
 	environment string
 	userAgent   string
+	impatient   bool
 	slots       chan struct{}
 	quick       *retryablehttp.Client
 	patient     *retryablehttp.Client // for answers that wait: long polls, observe=now
+	met         atomic.Bool           // somebody has answered at the endpoint
 }
 
 // New returns a client; it does not connect.
@@ -78,7 +84,7 @@ func New(cfg Config) (*Client, error) {
 
 func newClient(cfg Config, base *url.URL, transport http.RoundTripper) *Client {
 	return &Client{
-		base: base, endpoint: cfg.Endpoint, token: cfg.Token, environment: cfg.Environment, userAgent: cfg.UserAgent,
+		base: base, endpoint: cfg.Endpoint, token: cfg.Token, environment: cfg.Environment, userAgent: cfg.UserAgent, impatient: cfg.Impatient,
 		slots:   make(chan struct{}, cfg.MaxConcurrent),
 		quick:   retrying(transport, cfg.RequestTimeout, cfg.Logger),
 		patient: retrying(transport, cfg.RequestTimeout+MaxWait, cfg.Logger),

@@ -151,21 +151,44 @@ func TestClient_repeatsOnlyWhatCanDoNoHarm(t *testing.T) {
 	}
 }
 
-func TestClient_givesUpAfterABoundedNumberOfTries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		refused := broken(&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")})
-		c, e := scripted(refused, refused, refused, refused, refused, refused, refused, refused)
-		begun := time.Now()
-		_, err := c.Version(t.Context())
-		if len(e.asked) != retryMax+1 || time.Since(begun) > 30*time.Second || fleet.CodeOf(err) != fleet.CodeUnavailable {
-			t.Errorf("%d tries in %s: %v", len(e.asked), time.Since(begun), err)
-		}
-		for _, word := range []string{"read the daemon's version", "kurad at http://127.0.0.1:7433 does not answer", "is it running", "connection refused"} {
-			if !strings.Contains(err.Error(), word) {
-				t.Errorf("text lacks %q: %v", word, err)
-			}
-		}
-	})
+// Who answered before is taken to restart, and waited for; where nobody ever did, there
+// is no reason to.
+func TestClient_givesUpAfterABoundedNumberOfTriesAndSoonerWhereNobodyEverAnswered(t *testing.T) {
+	for _, row := range []struct {
+		name        string
+		met         bool
+		tries       int
+		least, most time.Duration
+	}{
+		{"nobody ever answered", false, 1 + retryUnmet, 500 * time.Millisecond, 2 * time.Second},
+		{"it answered before", true, 1 + retryMax, 3 * time.Second, 30 * time.Second},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, e := scripted()
+				if row.met {
+					e.script = append(e.script, answer(200, `{"environment":"staging"}`))
+					if _, err := c.Version(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					e.asked = nil
+				}
+				for range 10 {
+					e.script = append(e.script, broken(&net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}))
+				}
+				begun := time.Now()
+				_, err := c.Version(t.Context())
+				if took := time.Since(begun); len(e.asked) != row.tries || took < row.least || took > row.most || fleet.CodeOf(err) != fleet.CodeUnavailable {
+					t.Errorf("%d tries in %s: %v; want %d in %s to %s", len(e.asked), took, err, row.tries, row.least, row.most)
+				}
+				for _, word := range []string{"read the daemon's version", "kurad at http://127.0.0.1:7433 does not answer", "is it running", "connection refused"} {
+					if !strings.Contains(err.Error(), word) {
+						t.Errorf("text lacks %q: %v", word, err)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestClient_endsAtOnceWhenItIsCancelled(t *testing.T) {

@@ -112,6 +112,34 @@ func (c *Client) DeleteRegion(ctx context.Context, name string) error {
 	return regions.delete(ctx, c, name)
 }
 
+// GetCacheEndpoint reads a declared endpoint.
+func (c *Client) GetCacheEndpoint(ctx context.Context, e fleet.CacheEndpoint) (CacheEndpoint, error) {
+	var out CacheEndpoint
+	err := c.do(ctx, get("read cache endpoint "+e.String(), "v1", "cache-endpoints", e.Account, e.Key()), &out)
+	return out, err
+}
+
+// ListCacheEndpoints reads all declared endpoints that the filter chooses, sorted by
+// account and key.
+func (c *Client) ListCacheEndpoints(ctx context.Context, filter CacheEndpointFilter) ([]CacheEndpoint, error) {
+	k := get("list cache endpoints", "v1", "cache-endpoints")
+	setNonEmpty(k.query, "account", filter.Account)
+	setNonEmpty(k.query, "technology", filter.Technology)
+	return collect[CacheEndpoint](ctx, c, k)
+}
+
+// PutCacheEndpoint declares an endpoint.
+func (c *Client) PutCacheEndpoint(ctx context.Context, e fleet.CacheEndpoint, opts PutOptions) (Written[CacheEndpoint], error) {
+	var out Written[CacheEndpoint]
+	err := c.do(ctx, put("write cache endpoint "+e.String(), e, opts, "v1", "cache-endpoints", e.Account, e.Key()), &out)
+	return out, err
+}
+
+// DeleteCacheEndpoint removes a declared endpoint.
+func (c *Client) DeleteCacheEndpoint(ctx context.Context, e fleet.CacheEndpoint) error {
+	return c.do(ctx, call{what: "delete cache endpoint " + e.String(), method: http.MethodDelete, path: []string{"v1", "cache-endpoints", e.Account, e.Key()}, repeat: always}, nil)
+}
+
 // pages reads a list page by page; all pages are of one revision.
 func pages[T any](ctx context.Context, c *Client, k call) iter.Seq2[List[T], error] {
 	return func(yield func(List[T], error) bool) {

@@ -21,6 +21,8 @@ const (
 	CodeWrongEnvironment fleet.Code = "wrong_environment"
 	// CodeCursorExpired says that the list of a page is no longer kept: list again.
 	CodeCursorExpired fleet.Code = "cursor_expired"
+	// CodeRateLimited says that too many logins from the client's address failed.
+	CodeRateLimited fleet.Code = "rate_limited"
 )
 
 // Problem is an error on the wire (RFC 9457).
@@ -61,6 +63,8 @@ func Status(code fleet.Code) int {
 		return http.StatusMisdirectedRequest
 	case CodeCursorExpired:
 		return http.StatusGone
+	case CodeRateLimited:
+		return http.StatusTooManyRequests
 	}
 	return http.StatusInternalServerError
 }

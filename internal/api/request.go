@@ -123,7 +123,7 @@ func (c *Client) request(ctx context.Context, k call) (*retryablehttp.Request, e
 		}
 		body = bytes.NewReader(b)
 	}
-	req, err := retryablehttp.NewRequestWithContext(withRepeat(ctx, k.repeat), k.method, u.String(), body)
+	req, err := retryablehttp.NewRequestWithContext(withCourse(ctx, &course{repeat: k.repeat, impatient: c.impatient, met: &c.met}), k.method, u.String(), body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k.what, err)
 	}

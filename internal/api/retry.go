@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -16,6 +17,7 @@ import (
 
 const (
 	retryMax      = 5 // attempts after the first
+	retryUnmet    = 3 // of them, while nobody has ever answered: 1 to 2 s in all
 	retryWaitMin  = 250 * time.Millisecond
 	retryWaitMax  = 8 * time.Second
 	maxRetryAfter = 60 * time.Second // a daemon that asks for more gets the error returned
@@ -32,10 +34,18 @@ const (
 	always
 )
 
-type repeatKey struct{}
+// course is what one request has gone through, which decides whether it is sent again.
+type course struct {
+	repeat    repeatable
+	impatient bool
+	met       *atomic.Bool // whether anybody has ever answered at the endpoint
+	unreached int          // attempts that found nobody there
+}
 
-func withRepeat(ctx context.Context, r repeatable) context.Context {
-	return context.WithValue(ctx, repeatKey{}, r)
+type courseKey struct{}
+
+func withCourse(ctx context.Context, k *course) context.Context {
+	return context.WithValue(ctx, courseKey{}, k)
 }
 
 func retrying(transport http.RoundTripper, timeout time.Duration, log hclog.Logger) *retryablehttp.Client {
@@ -60,12 +70,23 @@ func shouldRetry(ctx context.Context, resp *http.Response, err error) (bool, err
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	repeat, _ := ctx.Value(repeatKey{}).(repeatable)
-	if repeat == never {
+	k, ok := ctx.Value(courseKey{}).(*course)
+	if !ok {
 		return false, nil
 	}
-	if err != nil {
-		return repeat == always && !permanent(err) || notSent(err), nil
+	if err == nil {
+		k.met.Store(true)
+	}
+	switch {
+	case k.repeat == never, err != nil && k.impatient:
+		return false, nil
+	case err != nil && notSent(err):
+		// Who answered before is taken to restart, and is waited for. Where nobody ever
+		// did, the address is wrong or nothing runs there: that is to be said at once.
+		k.unreached++
+		return k.met.Load() || k.unreached <= retryUnmet, nil
+	case err != nil:
+		return k.repeat == always && !permanent(err), nil
 	}
 	if retryAfter(resp) > maxRetryAfter {
 		return false, nil
@@ -74,7 +95,7 @@ func shouldRetry(ctx context.Context, resp *http.Response, err error) (bool, err
 	case http.StatusTooManyRequests:
 		return true, nil
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return repeat == always, nil
+		return k.repeat == always, nil
 	}
 	return false, nil
 }

@@ -55,12 +55,12 @@ func (c *Client) DeleteServer(ctx context.Context, key fleet.ServerKey) (fleet.S
 	return out, err
 }
 
-// WaitServers returns what changed in a region since the cursor of the last answer,
+// WaitServers returns what changed in a region ("": in all) since the cursor of the last answer,
 // waiting up to wait (MaxWait at most) for something to change. An empty cursor
 // answers at once with all servers.
 func (c *Client) WaitServers(ctx context.Context, region, cursor string, wait time.Duration) (ServerChanges, error) {
 	k := get(fmt.Sprintf("wait for servers of region %q", region), "v1", "servers")
-	k.query.Set("region", region)
+	setNonEmpty(k.query, "region", region)
 	var out ServerChanges
 	err := c.do(ctx, k.waiting(cursor, wait), &out)
 	return out, err
@@ -100,15 +100,28 @@ func (c *Client) Deployments(ctx context.Context, key fleet.ServerKey) ([]fleet.
 
 // Events returns the newest events that the filter chooses, newest first.
 func (c *Client) Events(ctx context.Context, filter EventFilter) ([]fleet.Event, error) {
-	k := get("list events", "v1", "events")
-	setNonEmpty(k.query, "account", filter.Account)
-	setNonEmpty(k.query, "region", filter.Region)
-	if filter.Limit > 0 {
-		k.query.Set("limit", strconv.Itoa(filter.Limit))
-	}
 	var out List[fleet.Event]
-	err := c.do(ctx, k, &out)
+	err := c.do(ctx, filter.call("list events"), &out)
 	return out.Items, err
+}
+
+// WaitEvents returns what happened since the cursor of the last answer, waiting up to
+// wait (MaxWait at most) for something to happen. An empty cursor answers at once with
+// the newest events. A cursor outlives a restart of the daemon.
+func (c *Client) WaitEvents(ctx context.Context, filter EventFilter, cursor string, wait time.Duration) (EventChanges, error) {
+	var out EventChanges
+	err := c.do(ctx, filter.call("wait for events").waiting(cursor, wait), &out)
+	return out, err
+}
+
+func (f EventFilter) call(what string) call {
+	k := get(what, "v1", "events")
+	setNonEmpty(k.query, "account", f.Account)
+	setNonEmpty(k.query, "region", f.Region)
+	if f.Limit > 0 {
+		k.query.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return k
 }
 
 // Resolve returns what clients of an account use, those that answer first.

@@ -34,6 +34,46 @@ type VersionInfo struct {
 	Version      string            `json:"version"`
 	APIVersion   string            `json:"api_version"`
 	Capabilities Capabilities      `json:"capabilities"`
+	Leader       Leader            `json:"leader"`
+	// Store is missing where the store does not say how it is.
+	Store      *StoreHealth      `json:"store,omitempty"`
+	Conditions []DaemonCondition `json:"conditions"` // of the daemon as a whole
+}
+
+// StoreHealth says how much room the daemon's store has; what is not known is zero.
+type StoreHealth struct {
+	Size     int64 `json:"size"`     // in bytes, of the file that the quota limits
+	InUse    int64 `json:"in_use"`   // in bytes, of size
+	Quota    int64 `json:"quota"`    // in bytes
+	Full     bool  `json:"full"`     // from 80 % of the quota on
+	Refusing bool  `json:"refusing"` // writes are refused until there is room
+}
+
+// DaemonCondition is an aspect of the daemon as a whole.
+type DaemonCondition struct {
+	Type    string                `json:"type"`
+	Status  fleet.ConditionStatus `json:"status"`
+	Reason  fleet.Reason          `json:"reason"`
+	Message string                `json:"message"`
+}
+
+// ConditionStoreHealthy says whether the store has room; its reasons follow.
+const ConditionStoreHealthy = "StoreHealthy"
+
+// Reasons of StoreHealthy.
+const (
+	ReasonHealthy          fleet.Reason = "Healthy"
+	ReasonNearQuota        fleet.Reason = "NearQuota"
+	ReasonQuotaExceeded    fleet.Reason = "QuotaExceeded"
+	ReasonStoreUnreachable fleet.Reason = "StoreUnreachable"
+)
+
+// Leader says which of several kurads on one store leads.
+type Leader struct {
+	Self bool `json:"self"` // the one that answers does
+	// URL is where the leader's API answers; "" while nobody leads, and where no other
+	// kurad could.
+	URL string `json:"url,omitempty"`
 }
 
 // Capabilities are what a daemon can do: a client warns of what is missing.
@@ -118,6 +158,15 @@ type ServerChange struct {
 	Cursor  string            `json:"cursor"`
 }
 
+// EventChanges is the answer to a long poll of events.
+type EventChanges struct {
+	// Full says that Items are the newest events, whatever was before: the first answer,
+	// and the one to a cursor of another store or from too long ago.
+	Full   bool          `json:"full"`
+	Items  []fleet.Event `json:"items"` // the oldest first
+	Cursor string        `json:"cursor"`
+}
+
 // ServerFilter chooses servers of a list; empty fields choose all.
 type ServerFilter struct {
 	Account string
@@ -132,8 +181,18 @@ type EventFilter struct {
 	Limit   int // newest ones; 0: the daemon's default
 }
 
-// TechnologyKura is the technology of the endpoints that the daemon derives.
-const TechnologyKura = "kura"
+// CacheEndpoint is a declared endpoint as the API shows it.
+type CacheEndpoint struct {
+	Generation int64  `json:"generation"`
+	Key        string `json:"key"` // fleet.CacheEndpoint.Key
+	fleet.CacheEndpoint
+}
+
+// CacheEndpointFilter chooses declared endpoints; empty fields choose all.
+type CacheEndpointFilter struct {
+	Account    string
+	Technology string
+}
 
 // Endpoint is a URL that clients of an account may use.
 type Endpoint struct {
@@ -145,20 +204,25 @@ type Endpoint struct {
 
 // TokenInfo is a token without its secret.
 type TokenInfo struct {
-	ID        string      `json:"id"`
-	Name      string      `json:"name"`
-	Scope     fleet.Scope `json:"scope"`
-	CreatedAt time.Time   `json:"created_at"`
-	CreatedBy string      `json:"created_by,omitempty"`
-	ExpiresAt *time.Time  `json:"expires_at,omitempty"`
-	RevokedAt *time.Time  `json:"revoked_at,omitempty"`
+	ID    string      `json:"id"`
+	Name  string      `json:"name"`
+	Scope fleet.Scope `json:"scope"`
+	// AccountPrefix is what the ids of the accounts begin with that the token is limited
+	// to; empty: it is not limited.
+	AccountPrefix string     `json:"account_prefix,omitempty"`
+	CreatedAt     time.Time  `json:"created_at"`
+	CreatedBy     string     `json:"created_by,omitempty"`
+	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
+	RevokedAt     *time.Time `json:"revoked_at,omitempty"`
 }
 
 // TokenRequest asks for a token.
 type TokenRequest struct {
-	Name      string         `json:"name"`
-	Scope     fleet.Scope    `json:"scope"`
-	ExpiresIn fleet.Duration `json:"expires_in,omitempty"` // 0: until revoked
+	Name  string      `json:"name"`
+	Scope fleet.Scope `json:"scope"`
+	// AccountPrefix limits the token to the accounts whose id begins with it; empty: all.
+	AccountPrefix string         `json:"account_prefix,omitempty"`
+	ExpiresIn     fleet.Duration `json:"expires_in,omitempty"` // 0: until revoked
 }
 
 // CreatedToken is a new token; its secret is shown this once.

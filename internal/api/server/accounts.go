@@ -19,7 +19,7 @@ func showAccount(v store.Versioned[fleet.Account]) api.Account {
 }
 
 func (s *Server) listAccounts(ctx context.Context, in *PageInput) (*listOutput[api.Account], error) {
-	return listAll(ctx, s, *in, s.records.Accounts, showAccount)
+	return listAll(ctx, s, *in, seen(ctx, s.records.Accounts, func(a fleet.Account) string { return a.ID }), showAccount)
 }
 
 func (s *Server) account(id string) object[fleet.Account] {
@@ -27,7 +27,7 @@ func (s *Server) account(id string) object[fleet.Account] {
 		what: fmt.Sprintf("account %q", id), name: id, get: s.records.Account,
 		protected: func(a fleet.Account) bool { return a.DeletionProtection },
 		remove:    (*store.Tx).DeleteAccount,
-		next:      "destroy its servers first and wait until they are gone",
+		next:      "destroy its servers first and wait until they are gone, and delete its cache endpoints",
 	}
 }
 
@@ -57,8 +57,8 @@ func (s *Server) putAccount(ctx context.Context, in *putAccountInput) (*putOutpu
 		return nil, err
 	}
 	var w api.Written[api.Account]
-	err = s.exclusively(ctx, func(ctx context.Context) (err error) {
-		w, err = s.declareAccount(ctx, what, declared, in.Condition)
+	err = s.alone(ctx, in.DryRun, func(ctx context.Context, right *store.Right) (err error) {
+		w, err = s.declareAccount(ctx, right, what, declared, in.Condition)
 		return err
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Server) putAccount(ctx context.Context, in *putAccountInput) (*putOutpu
 	return written(w, in.DryRun), nil
 }
 
-func (s *Server) declareAccount(ctx context.Context, what string, declared fleet.Account, c Condition) (w api.Written[api.Account], err error) {
+func (s *Server) declareAccount(ctx context.Context, right *store.Right, what string, declared fleet.Account, c Condition) (w api.Written[api.Account], err error) {
 	prev, err := present(s.records.Account(ctx, declared.ID))
 	if err != nil {
 		return w, err
@@ -80,7 +80,7 @@ func (s *Server) declareAccount(ctx context.Context, what string, declared fleet
 	}
 	w = api.Written[api.Account]{Object: api.Account{Generation: prev.Generation + 1, Account: declared}, Created: !prev.Exists(), Changed: true}
 	if prev.Exists() && prev.Value.PublicHandle() != declared.PublicHandle() {
-		if w.Warnings, err = s.prepare(ctx, proposal{
+		if w.Warnings, err = s.prepare(ctx, right, proposal{
 			pointer: "/handle",
 			advice:  "choose another handle",
 			keep:    func(k fleet.ServerKey) bool { return k.Account == declared.ID },
@@ -93,6 +93,7 @@ func (s *Server) declareAccount(ctx context.Context, what string, declared fleet
 		return w, nil
 	}
 	tx := s.records.Begin()
+	tx.Under(right)
 	tx.PutAccount(prev, declared)
 	_, err = tx.Commit(ctx)
 	return w, err

@@ -2,9 +2,8 @@ package server
 
 import (
 	"context"
-	"net/http"
+	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,54 +15,138 @@ import (
 // scopePublic marks the routes that need no token: liveness and readiness.
 const scopePublic fleet.Scope = "public"
 
-type tokenKey struct{}
+// subject says which accounts a route is about. It decides what a token may do that is
+// limited to the accounts whose ids begin with its prefix.
+type subject string
 
-// caller returns the token of the request.
-func caller(ctx context.Context) fleet.Token {
-	t, _ := ctx.Value(tokenKey{}).(fleet.Token)
-	return t
+const (
+	// ofID and ofAccount: the account that the path names, as {id} or {account}. A limited
+	// token may do there what its scope allows, where the account is one of its own.
+	ofID      subject = "id"
+	ofAccount subject = "account"
+	// ofListed: all accounts. Only reads can be; the handler leaves out what the caller
+	// does not see (visible).
+	ofListed subject = "listed"
+	// ofNone: no account, for what all of them share. A limited token may read it.
+	ofNone subject = "none"
+	// ofDaemon: the daemon as a whole. Nothing for a limited token.
+	ofDaemon subject = "daemon"
+)
+
+// check says what the row lacks, without which nobody could tell who may use the route.
+func (r route) check() error {
+	if r.scope != scopePublic && !r.scope.Covers(fleet.ScopeRead) {
+		return fmt.Errorf("route %s declares no scope", r.id)
+	}
+	named := ofNone // what the path itself says
+	switch {
+	case strings.Contains(r.path, "{account}"):
+		named = ofAccount
+	case strings.HasPrefix(r.path, "/v1/accounts/{id}"):
+		named = ofID
+	}
+	switch r.about {
+	case ofID, ofAccount:
+		if named != r.about {
+			return fmt.Errorf("route %s: its path %s has no parameter {%s} that names an account", r.id, r.path, r.about)
+		}
+	case ofListed:
+		if r.method != "GET" || named != ofNone {
+			return fmt.Errorf("route %s: only a read of a whole collection can be of listed accounts", r.id)
+		}
+	case ofNone, ofDaemon:
+		if named != ofNone {
+			return fmt.Errorf("route %s: its path %s names an account; say so in its row", r.id, r.path)
+		}
+	default:
+		return fmt.Errorf("route %s does not say which accounts it is about", r.id)
+	}
+	return nil
 }
 
-// authorize is huma's middleware of a route that needs scope. Writes and refusals are
-// audited.
-func (s *Server) authorize(need fleet.Scope) func(huma.Context, func(huma.Context)) {
+// permits says why a token may not use the route; nil: it may. Param reads the path.
+func (r route) permits(token fleet.Token, param func(string) string) error {
+	if !token.Scope.Covers(r.scope) {
+		return fleet.Errorf(fleet.CodeForbidden, "token %q has scope %s and this needs %s; use a token of that scope (kurad token create --scope %s)", token.Name, token.Scope, r.scope, r.scope)
+	}
+	if !token.Limited() {
+		return nil
+	}
+	limited := func(format string, args ...any) error {
+		return fleet.Errorf(fleet.CodeForbidden, "token %q is limited to accounts whose id begins with %q, and %s; use a token without that limit (kurad token create without --account-prefix)",
+			token.Name, token.AccountPrefix, fmt.Sprintf(format, args...))
+	}
+	switch r.about {
+	case ofID, ofAccount:
+		if account := param(string(r.about)); !token.Sees(account) {
+			return limited("account %q is none of them", account)
+		}
+		return nil
+	case ofListed:
+		return nil
+	case ofNone:
+		if r.method != "GET" {
+			return limited("this is shared with all others")
+		}
+		return nil
+	case ofDaemon:
+	}
+	return limited("this is about the daemon as a whole")
+}
+
+// caller returns the token of the request.
+func caller(ctx context.Context) fleet.Token { return callOf(ctx).token }
+
+// authorize is huma's middleware that lets nobody in but those whom the route permits.
+func (s *Server) authorize(r route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		if need == scopePublic {
+		if r.scope == scopePublic {
 			next(ctx)
 			return
 		}
-		token, err := s.authenticate(ctx.Context(), ctx.Header("Authorization"))
-		if err == nil && !token.Scope.Covers(need) {
-			err = fleet.Errorf(fleet.CodeForbidden, "token %q has scope %s and this needs %s; use a token of that scope (kurad token create --scope %s)", token.Name, token.Scope, need, need)
+		c := callOf(ctx.Context())
+		err := s.login(ctx.Context(), c, ctx.RemoteAddr(), ctx.Header("Authorization"))
+		if err == nil {
+			err = r.permits(c.token, ctx.Param)
 		}
 		if err != nil {
-			if code := fleet.CodeOf(err); code == fleet.CodeUnauthorized || code == fleet.CodeForbidden {
-				s.record(ctx, token, "denied", err.Error())
-			}
 			s.refuse(ctx, err)
 			return
 		}
-		next(huma.WithValue(ctx, tokenKey{}, token))
-		if ctx.Method() != http.MethodGet {
-			s.record(ctx, token, "done", "")
-		}
+		c.permitted = true
+		next(ctx)
 	}
 }
 
-// record writes a line of the audit log. Of the query only what changes the meaning of a
-// write is in it: a token that somebody sent there by mistake must not be.
-func (s *Server) record(ctx huma.Context, token fleet.Token, what, why string) {
-	u := ctx.URL()
-	dry, _ := strconv.ParseBool(u.Query().Get("dry_run"))
-	s.audit.Info(what, "request", requestID(ctx.Context()), "token", token.ID, "token_name", token.Name, "scope", token.Scope,
-		"source", ctx.RemoteAddr(), "method", ctx.Method(), "path", withoutSecret(u.Path), "dry_run", dry, "status", ctx.Status(), "reason", why)
+// login finds the token of a call. Failures count against the address they come from.
+// Whoever has a token that is known is not held up by those of others: what a limited
+// address presents is looked up in memory, and only what is found there is looked at
+// further, so that guessing costs the store nothing.
+func (s *Server) login(ctx context.Context, c *call, source, header string) error {
+	bearer, err := bearerOf(header)
+	if wait := s.logins.wait(source); wait > 0 && (err != nil || !s.tokens.known(s.view, bearer)) {
+		return s.tooMany(c, source, wait)
+	}
+	if err == nil {
+		c.token, err = s.tokens.Authenticate(ctx, bearer)
+	}
+	if fleet.CodeOf(err) == fleet.CodeUnauthorized {
+		c.unwritten = s.logins.fail(source)
+	}
+	return err
 }
 
-var secretFormat = regexp.MustCompile("(" + tokenPrefix + "_[a-z2-7]+_)[a-z2-7]+")
-
-// withoutSecret leaves of a token in a text only what names it: somebody may send one
-// where its id belongs.
-func withoutSecret(s string) string { return secretFormat.ReplaceAllString(s, "${1}***") }
+func bearerOf(header string) (string, error) {
+	const how = "send the header Authorization: Bearer kura_…; the first admin token is in <data-dir>/token"
+	scheme, bearer, ok := strings.Cut(header, " ")
+	switch {
+	case header == "":
+		return "", fleet.Errorf(fleet.CodeUnauthorized, "no token was sent; %s", how)
+	case !ok || !strings.EqualFold(scheme, "Bearer"):
+		return "", fleet.Errorf(fleet.CodeUnauthorized, "the Authorization header is no bearer token; %s", how)
+	}
+	return strings.TrimSpace(bearer), nil
+}
 
 // refuse answers with a problem before any handler runs.
 func (s *Server) refuse(ctx huma.Context, err error) {
@@ -76,15 +159,8 @@ func (s *Server) refuse(ctx huma.Context, err error) {
 	_ = s.api.Marshal(ctx.BodyWriter(), "application/json", p.Problem)
 }
 
-// authenticate returns the token that an Authorization header bears.
-func (s *Server) authenticate(ctx context.Context, header string) (fleet.Token, error) {
-	const how = "send the header Authorization: Bearer kura_…; the first admin token is in <data-dir>/token"
-	scheme, bearer, ok := strings.Cut(header, " ")
-	switch {
-	case header == "":
-		return fleet.Token{}, fleet.Errorf(fleet.CodeUnauthorized, "no token was sent; %s", how)
-	case !ok || !strings.EqualFold(scheme, "Bearer"):
-		return fleet.Token{}, fleet.Errorf(fleet.CodeUnauthorized, "the Authorization header is no bearer token; %s", how)
-	}
-	return s.tokens.Authenticate(ctx, strings.TrimSpace(bearer))
-}
+var secretFormat = regexp.MustCompile("(" + tokenPrefix + "_[a-z2-7]+_)[a-z2-7]+")
+
+// withoutSecret leaves of a token in a text only what names it: somebody may send one
+// where its id belongs.
+func withoutSecret(s string) string { return secretFormat.ReplaceAllString(s, "${1}***") }

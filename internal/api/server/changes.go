@@ -23,12 +23,13 @@ type changes struct {
 	keys   []fleet.ServerKey // changed at floor+1, floor+2, …
 	floor  int64             // what changed up to here is forgotten
 	moved  chan struct{}
+	told   chan struct{} // closed at the next event
 	closed bool
 }
 
 // follow hears of the view's changes until close.
 func follow(view *store.View) *changes {
-	c := &changes{id: rand.Text()[:10], moved: make(chan struct{})}
+	c := &changes{id: rand.Text()[:10], moved: make(chan struct{}), told: make(chan struct{})}
 	c.cancel = view.Subscribe(func(u store.Update) { c.take(view, u) })
 	return c
 }
@@ -46,7 +47,15 @@ func (c *changes) take(view *store.View, u store.Update) {
 		keys = view.ServersOfRegion(u.Name)
 	case store.KindTemplate:
 		everything = true
-	case store.KindSchema, store.KindClaims, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference:
+	case store.KindEvent:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.closed {
+			close(c.told)
+			c.told = make(chan struct{})
+		}
+		return
+	case store.KindSchema, store.KindClaims, store.KindToken, store.KindReservation, store.KindReference, store.KindEndpoint, store.KindExclusion, store.KindLeader:
 		return // no server reads differently for it
 	}
 	c.mu.Lock()
@@ -94,6 +103,13 @@ func (c *changes) now() int64 {
 	return c.floor + int64(len(c.keys))
 }
 
+// news is closed at the next event of any server.
+func (c *changes) news() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.told
+}
+
 // done reports whether waiting has no end any more.
 func (c *changes) done() bool {
 	c.mu.Lock()
@@ -109,5 +125,6 @@ func (c *changes) close() {
 	if !c.closed {
 		c.closed = true
 		close(c.moved)
+		close(c.told)
 	}
 }

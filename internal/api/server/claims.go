@@ -36,6 +36,11 @@ func needs(r fleet.Region, d fleet.Desired, in fleet.Intent, status *fleet.Statu
 		}
 	}
 	add(store.ReserveInstance(r.Target(), d.Instance))
+	if status != nil {
+		for _, a := range status.Adopted { // one container, one server; no name is as long as an id
+			add(store.ReserveInstance(r.Target(), a.ID))
+		}
+	}
 	if r.Containers != nil {
 		for _, port := range hostPorts(r, in) {
 			add(store.ReservePort(r.Containers.Endpoint, port))

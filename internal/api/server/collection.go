@@ -16,7 +16,7 @@ type objectOutput[T any] struct{ Body T }
 type listOutput[T any] struct{ Body api.List[T] }
 
 // listAll answers with a page of a collection.
-func listAll[T, W any](ctx context.Context, s *Server, in PageInput, list func(context.Context, store.PageOptions) (store.Listing[T], error), show func(store.Versioned[T]) W) (*listOutput[W], error) {
+func listAll[T, W any](ctx context.Context, s *Server, in PageInput, list lister[T], show func(store.Versioned[T]) W) (*listOutput[W], error) {
 	o, err := s.pageOptions(in)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (o object[T]) delete(ctx context.Context, s *Server, m Match) error {
 	if _, err := o.read(ctx); err != nil { // what is not there makes nobody wait
 		return err
 	}
-	return s.exclusively(ctx, func(ctx context.Context) error {
+	return s.alone(ctx, false, func(ctx context.Context, right *store.Right) error {
 		v, err := o.get(ctx, o.name)
 		if err != nil {
 			return err
@@ -62,6 +62,7 @@ func (o object[T]) delete(ctx context.Context, s *Server, m Match) error {
 			return fleet.Errorf(fleet.CodeConflict, "%s is protected from deletion; set deletion_protection = false and apply that first", o.what)
 		}
 		tx := s.records.Begin()
+		tx.Under(right)
 		o.remove(tx, v)
 		_, err = tx.Commit(ctx)
 		return inUse(err, o.next)

@@ -19,6 +19,9 @@ func TestVersion_saysWhatTheDaemonIs(t *testing.T) {
 	want := api.VersionInfo{
 		Environment: "staging", Suffix: "-staging", Suffixes: fleet.DefaultSuffixes(), Version: "1.2.3", APIVersion: "v1",
 		Capabilities: api.Capabilities{Runtimes: []fleet.RuntimeKind{"containers"}, ContainerEndpoints: []string{"podman"}, DNSModes: []fleet.DNSMode{"none"}},
+		Leader:       api.Leader{Self: true},
+		Store:        &api.StoreHealth{},
+		Conditions:   []api.DaemonCondition{{Type: "StoreHealthy", Status: fleet.True, Reason: "Healthy", Message: "the store answers and has room"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -104,7 +107,7 @@ func TestLists_areCutIntoPagesOfOneRevision(t *testing.T) {
 
 func TestLists_aPageOfAnotherStoreAsksToBeginAgain(t *testing.T) {
 	w := newWorld(t)
-	for _, path := range []string{"/v1/accounts", "/v1/host-templates", "/v1/regions", "/v1/servers"} {
+	for _, path := range []string{"/v1/accounts", "/v1/host-templates", "/v1/regions", "/v1/servers", "/v1/cache-endpoints"} {
 		p := w.problem("GET", path+"?page=Zm9yZWlnbiwxLGE", "", w.admin)
 		if p.Code != api.CodeCursorExpired || p.Status != 410 {
 			t.Errorf("%s: %+v", path, p)

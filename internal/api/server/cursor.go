@@ -102,11 +102,12 @@ type snapshots struct {
 type snapshot struct {
 	id      int64
 	used    time.Time
+	sees    string // account prefix of who lists: nobody goes on with a list of another view
 	servers []fleet.Gathered
 }
 
 // keep stores a list and returns its id.
-func (s *snapshots) keep(servers []fleet.Gathered) int64 {
+func (s *snapshots) keep(sees string, servers []fleet.Gathered) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
@@ -114,17 +115,17 @@ func (s *snapshots) keep(servers []fleet.Gathered) int64 {
 		s.kept = append([]*snapshot(nil), s.kept[1:]...)
 	}
 	s.next++
-	s.kept = append(s.kept, &snapshot{id: s.next, used: s.now(), servers: servers})
+	s.kept = append(s.kept, &snapshot{id: s.next, used: s.now(), sees: sees, servers: servers})
 	return s.next
 }
 
 // get returns a kept list.
-func (s *snapshots) get(id int64) ([]fleet.Gathered, bool) {
+func (s *snapshots) get(id int64, sees string) ([]fleet.Gathered, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
 	for _, k := range s.kept {
-		if k.id == id {
+		if k.id == id && k.sees == sees {
 			k.used = s.now()
 			return k.servers, true
 		}
@@ -144,7 +145,7 @@ func (s *snapshots) expire() {
 
 // pageOfServers cuts a page out of a list, which it keeps where more follows. Cursor
 // is "", or names the list and where the page begins.
-func (s *Server) pageOfServers(in PageInput, first func() ([]fleet.Gathered, error)) ([]fleet.Gathered, string, error) {
+func (s *Server) pageOfServers(in PageInput, sees string, first func() ([]fleet.Gathered, error)) ([]fleet.Gathered, string, error) {
 	var id int64
 	var from int
 	var all []fleet.Gathered
@@ -154,14 +155,14 @@ func (s *Server) pageOfServers(in PageInput, first func() ([]fleet.Gathered, err
 			return nil, "", err
 		}
 	} else {
-		f, ok := s.parseCursor(in.Page, 2)
-		if !ok {
+		f, ok := s.parseCursor(in.Page, 3)
+		if !ok || f[0] != s.changes.id { // kept by another replica, or by another life of this one
 			return nil, "", errPageExpired
 		}
-		if _, err := fmt.Sscanf(f[0]+" "+f[1], "%d %d", &id, &from); err != nil {
+		if _, err := fmt.Sscanf(f[1]+" "+f[2], "%d %d", &id, &from); err != nil {
 			return nil, "", errPageExpired
 		}
-		if all, ok = s.snapshots.get(id); !ok || from < 0 || from > len(all) {
+		if all, ok = s.snapshots.get(id, sees); !ok || from < 0 || from > len(all) {
 			return nil, "", errPageExpired
 		}
 	}
@@ -170,7 +171,7 @@ func (s *Server) pageOfServers(in PageInput, first func() ([]fleet.Gathered, err
 		return all[from:to], "", nil
 	}
 	if id == 0 {
-		id = s.snapshots.keep(all)
+		id = s.snapshots.keep(sees, all)
 	}
-	return all[from:to], s.cursor(revisionText(id), strconv.Itoa(to)), nil
+	return all[from:to], s.cursor(s.changes.id, revisionText(id), strconv.Itoa(to)), nil
 }

@@ -72,8 +72,8 @@ func (s *Server) redeploy(ctx context.Context, in *redeployInput) (*deploymentOu
 		return nil, err
 	}
 	out := &deploymentOutput{Status: http.StatusCreated}
-	err := s.alongside(ctx, func(ctx context.Context, _ bool) (err error) {
-		out.Body, out.Status, err = s.redeployOnce(ctx, key, in.Key, in.Match)
+	err := s.beside(ctx, func(ctx context.Context, right *store.Right) (err error) {
+		out.Body, out.Status, err = s.redeployOnce(ctx, right, key, in.Key, in.Match)
 		return err
 	})
 	if err != nil {
@@ -82,7 +82,17 @@ func (s *Server) redeploy(ctx context.Context, in *redeployInput) (*deploymentOu
 	return out, nil
 }
 
-func (s *Server) redeployOnce(ctx context.Context, key fleet.ServerKey, idempotency string, m Match) (fleet.Deployment, int, error) {
+// nextMark is the restart mark of deployment seq. One that was found on a container after
+// the record was lost may be of the same number.
+func nextMark(seq int64, latest *fleet.Deployment) string {
+	mark := fmt.Sprintf("redeploy-%d", seq)
+	if latest != nil && latest.RestartMark == mark {
+		return mark + "-again"
+	}
+	return mark
+}
+
+func (s *Server) redeployOnce(ctx context.Context, right *store.Right, key fleet.ServerKey, idempotency string, m Match) (fleet.Deployment, int, error) {
 	g, err := s.records.Gather(ctx, key)
 	if err != nil {
 		return fleet.Deployment{}, 0, err
@@ -106,7 +116,7 @@ func (s *Server) redeployOnce(ctx context.Context, key fleet.ServerKey, idempote
 	next.Generation, next.Deployment = next.Generation+1, next.Deployment+1
 	d := fleet.Deployment{
 		Account: key.Account, Region: key.Region, Seq: next.Deployment, Cause: fleet.DeploymentCauseRedeploy, ImageTag: next.ImageTag,
-		Generation: next.Generation, RestartMark: fmt.Sprintf("redeploy-%d", next.Deployment), IdempotencyKey: idempotency,
+		Generation: next.Generation, RestartMark: nextMark(next.Deployment, g.Latest), IdempotencyKey: idempotency,
 		Status: fleet.DeploymentPending, CreatedAt: now,
 	}
 	g.Intent, g.Latest = next, &d
@@ -123,6 +133,7 @@ func (s *Server) redeployOnce(ctx context.Context, key fleet.ServerKey, idempote
 	if err != nil {
 		return d, 0, err
 	}
+	tx.Under(right)
 	tx.PutIntent(prev, next)
 	closeDeployment(tx, latest, fleet.DeploymentSuperseded, fmt.Sprintf("deployment %d, a redeploy, took its place", d.Seq), now)
 	tx.PutDeployment(store.Versioned[fleet.Deployment]{}, d)

@@ -1,21 +1,32 @@
 // Package server answers kurad's HTTP API.
 //
-// A request passes, in order: request id, panics, environment, body limit, the route
-// table, the token's scope, huma's parameters, the strict body decoder, the handler.
-// Every answer that is no success is a problem document.
+// A request passes, in order: request id, audit log, panics, environment, body limit, the
+// route table, the token with its scope and accounts, huma's parameters, the strict body
+// decoder, the handler. Every answer that is no success is a problem document.
 //
 // Invariants, with the test that holds each:
 //
-//   - A route without a declared scope cannot be registered, and every route refuses
-//     every token that does not cover its scope (TestRoutes_everyRouteDemandsItsScope).
+//   - A route without a declared scope, or that does not say which accounts it is about,
+//     cannot be registered (TestRoutes_aRowThatDoesNotSayWhoseItIsDoesNotStart), and every
+//     route refuses every token that does not cover them (TestRoutes_everyRouteDemandsItsScope).
+//   - A call that could change something, and one that is denied, is in the audit log
+//     before its answer leaves; while that cannot be, nothing is changed (TestAudit_…).
 //   - An acknowledged write is seen by every read after it; a 404 is linearizable
 //     (TestG1_aReadSeesTheWriteBeforeIt).
 //   - A host, an instance name and a port belong to one server, whoever writes at the
 //     same time (TestH4_…, TestC12_…).
 //   - A dry run writes nothing (TestDryRun_writesNothing).
 //   - Equal declarations are no write (TestPutServer_equalIsNoWrite).
-//   - Nothing a client sends makes kurad keep an unbounded amount of anything: bodies,
-//     pages, waits, names and tokens have limits.
+//   - Nothing a client sends makes kurad keep an unbounded amount of anything, or for an
+//     unbounded time. What is bounded, see below.
+//
+// Limits. Connections: 2048, more wait to be accepted. A TLS handshake and a header have
+// 5 s and the header 32 KiB, a whole request 30 s and its body 1 MiB, an answer 90 s, an
+// idle connection 60 s (TestHTTPServer_…). Pages have 1000 items, long polls last 60 s and
+// 512 wait at once, lists that are gone on with are 4 and live for a minute, tokens are
+// 1000. Of one address 20 logins may fail at once and then in each minute, and 8192
+// addresses are remembered (TestLogins_…); who has a valid token is not held up by the
+// failures of others. Addresses are those of the connection: behind a proxy it is the proxy's.
 //
 // Neighbours. A change of an account, a host template or a region changes what its
 // servers render to. Such writes exclude each other and all writes of servers within

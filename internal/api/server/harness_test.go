@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
@@ -33,21 +34,23 @@ type world struct {
 	admin    string
 	client   *api.Client
 	logged   *lockedBuffer
+	audit    *audit.Memory
 	runtimes *runtimes
+	declared *declared
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, change ...func(*server.Config)) *world {
 	t.Helper()
-	return newWorldOn(t, store.NewMemory())
+	return newWorldOn(t, store.NewMemory(), change...)
 }
 
-func newWorldOn(t *testing.T, below store.Store) *world {
+func newWorldOn(t *testing.T, below store.Store, change ...func(*server.Config)) *world {
 	t.Helper()
 	env, err := fleet.NewEnvironment("staging", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, runtimes: &runtimes{first: 20000, last: 20999}}
+	w := &world{t: t, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &audit.Memory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}}
 	w.records = store.NewRecords(below, env.Name)
 	if err := w.records.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
@@ -61,11 +64,15 @@ func newWorldOn(t *testing.T, below store.Store) *world {
 		}
 	}()
 	w.tokens = server.NewTokens(w.records, w.clock.now)
-	w.api, err = server.New(server.Config{
-		Records: w.records, View: w.view, Environment: env, Tokens: w.tokens, Turns: w.turns, Runtimes: w.runtimes,
-		Version: "1.2.3", Now: w.clock.now,
+	cfg := server.Config{
+		Records: w.records, View: w.view, Environment: env, Tokens: w.tokens, Turns: w.turns, Runtimes: w.runtimes, Declared: w.declared,
+		Version: "1.2.3", Now: w.clock.now, Audit: w.audit, FailedLogins: 1 << 20,
 		Logger: hclog.New(&hclog.LoggerOptions{Name: "kurad", Level: hclog.Debug, Output: w.logged}),
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	w.api, err = server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +226,8 @@ type turns struct {
 	observe func(context.Context, fleet.ServerKey) error
 	at      time.Time
 	failed  int
+
+	listings []fleet.Listing
 }
 
 func (f *turns) ObserveNow(ctx context.Context, k fleet.ServerKey) error {
@@ -238,8 +247,39 @@ func (f *turns) Memory(fleet.ServerKey) (time.Time, int) {
 	return f.at, f.failed
 }
 
+func (f *turns) Listings() []fleet.Listing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.listings
+}
+
+// declared is what probes of declared endpoints saw, by url.
+type declared struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (d *declared) answers(url string, ready bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.seen == nil {
+		d.seen = map[string]bool{}
+	}
+	d.seen[url] = ready
+}
+
+func (d *declared) Answers(_, url string) (ready, known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ready, known = d.seen[url]
+	return ready, known
+}
+
 // runtimes is a daemon that was given one container endpoint.
-type runtimes struct{ first, last int }
+type runtimes struct {
+	first, last int
+	listing     fleet.Listing
+}
 
 func (r *runtimes) Region(region fleet.Region) error {
 	var v fleet.Invalid
@@ -263,6 +303,12 @@ func (r *runtimes) Region(region fleet.Region) error {
 func (r *runtimes) PortRange(fleet.Region) (int, int, bool) { return r.first, r.last, r.last > 0 }
 
 func (r *runtimes) ContainerEndpoints() []string { return []string{"podman"} }
+
+func (r *runtimes) Containers(_ context.Context, endpoint string, _ time.Duration) fleet.Listing {
+	l := r.listing
+	l.Endpoint = endpoint
+	return l
+}
 
 type clock struct {
 	mu sync.Mutex

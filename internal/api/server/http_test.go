@@ -157,11 +157,11 @@ func TestMediaType_onlyJSONIsTaken(t *testing.T) {
 
 func TestListen_withoutTLSIsLoopbackOnly(t *testing.T) {
 	for addr, word := range map[string]string{"0.0.0.0:0": "loopback", ":0": "loopback", "192.0.2.1:0": "loopback", "7433": "host:port"} {
-		if l, err := server.Listen(addr); err == nil || !strings.Contains(err.Error(), word) {
+		if l, err := server.Listen(addr, false); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%s: %v, %v", addr, l, err)
 		}
 	}
-	l, err := server.Listen("127.0.0.1:0")
+	l, err := server.Listen("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,21 +13,13 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-type requestKey struct{}
-
-// requestID returns the id of the request, "" outside of one.
-func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestKey{}).(string)
-	return id
-}
-
 func (s *Server) withRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := rand.Text()[:16]
 		w.Header().Set(api.HeaderRequestID, id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, id)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, &call{id: id})))
 	})
 }
 
@@ -86,6 +78,12 @@ func (s *Server) withEnvironment(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		want := r.Header.Get(api.HeaderEnvironment)
 		if want != "" && want != s.env.Name {
+			c := callOf(r.Context())
+			if wait := s.logins.wait(r.RemoteAddr); wait > 0 {
+				writeProblem(w, r, api.NewProblem(s.tooMany(c, r.RemoteAddr, wait), c.id))
+				return
+			}
+			c.unwritten = s.logins.fail(r.RemoteAddr)
 			writeProblem(w, r, api.Problem{Status: http.StatusMisdirectedRequest, Code: api.CodeWrongEnvironment,
 				Detail: "this kurad serves environment \"" + s.env.Name + "\" and the request is for another one; set the endpoint of that environment's kurad, or the environment of this one"})
 			return

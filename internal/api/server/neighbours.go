@@ -39,8 +39,8 @@ const (
 
 // prepare validates a proposal against every server that it affects, at one revision,
 // and reserves what they will need; a dry run only checks. The caller then writes the
-// changed record, in the same exclusive section.
-func (s *Server) prepare(ctx context.Context, p proposal, dry bool) ([]api.Warning, error) {
+// changed record, under the same right to write alone.
+func (s *Server) prepare(ctx context.Context, right *store.Right, p proposal, dry bool) ([]api.Warning, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *Server) prepare(ctx context.Context, p proposal, dry bool) ([]api.Warni
 	if err := s.checkGlobalHosts(hosts, at); err != nil {
 		return nil, err
 	}
-	if err := s.reserve(ctx, list, at, dry); err != nil {
+	if err := s.reserve(ctx, right, list, at, dry); err != nil {
 		return nil, err
 	}
 	return impact(list), nil
@@ -143,14 +143,14 @@ func disjoint(list []affected, at func(fleet.ServerKey) place) error {
 }
 
 // reserve takes what the affected servers will need, a bounded number at a time.
-func (s *Server) reserve(ctx context.Context, list []affected, at func(fleet.ServerKey) place, dry bool) error {
+func (s *Server) reserve(ctx context.Context, right *store.Right, list []affected, at func(fleet.ServerKey) place, dry bool) error {
 	for len(list) > 0 {
 		step, cost := 0, 0
 		for step < len(list) && (step == 0 || cost+3+len(list[step].claims) <= claimBudget) {
 			cost += 3 + len(list[step].claims)
 			step++
 		}
-		if err := s.reserveStep(ctx, list[:step], at, dry); err != nil {
+		if err := s.reserveStep(ctx, right, list[:step], at, dry); err != nil {
 			return err
 		}
 		list = list[step:]
@@ -158,8 +158,9 @@ func (s *Server) reserve(ctx context.Context, list []affected, at func(fleet.Ser
 	return nil
 }
 
-func (s *Server) reserveStep(ctx context.Context, list []affected, at func(fleet.ServerKey) place, dry bool) error {
+func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []affected, at func(fleet.ServerKey) place, dry bool) error {
 	tx, something := s.records.Begin(), false
+	tx.Under(right)
 	var blame affected
 	for _, a := range list {
 		if len(a.claims) == 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,7 +16,10 @@ import (
 )
 
 // problem is an api.Problem as huma writes errors.
-type problem struct{ api.Problem }
+type problem struct {
+	api.Problem
+	retryAfter int // seconds; 0: not said
+}
 
 func (p *problem) Error() string             { return p.Detail }
 func (p *problem) GetStatus() int            { return p.Status }
@@ -24,7 +28,10 @@ func (p *problem) ContentType(string) string { return api.ContentTypeProblem }
 // GetHeaders implements huma.HeadersError: who is told to come back learns when.
 func (p *problem) GetHeaders() http.Header {
 	h := http.Header{}
-	if p.Status == http.StatusServiceUnavailable {
+	switch {
+	case p.retryAfter > 0:
+		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
+	case p.Status == http.StatusServiceUnavailable:
 		h.Set("Retry-After", "1")
 	}
 	if p.Status == http.StatusUnauthorized {
@@ -45,7 +52,14 @@ func (s *Server) fail(ctx context.Context, err error) *problem {
 		s.log.Error("request failed", "request", id, "error", err)
 		err = fleet.Errorf(fleet.CodeInternal, "kurad failed to answer; its log says why under request %s", id)
 	}
-	return &problem{api.NewProblem(err, id)}
+	return newProblem(ctx, api.NewProblem(err, id))
+}
+
+// newProblem notes with the call what it is answered.
+func newProblem(ctx context.Context, p api.Problem) *problem {
+	c := callOf(ctx)
+	c.code, c.detail = p.Code, p.Detail
+	return &problem{p, c.retryAfter}
 }
 
 // asProblem is a huma transformer: what huma itself finds wrong with a request
@@ -69,7 +83,7 @@ func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	if len(m.Errors) > 0 {
 		p.Detail = "the request is not valid: " + describe(m.Errors)
 	}
-	return p, nil
+	return newProblem(ctx.Context(), p).Problem, nil
 }
 
 // describe says of parameters, which no JSON pointer can name, what is wrong.
@@ -94,7 +108,7 @@ func describe(details []*huma.ErrorDetail) string {
 func writeProblem(w http.ResponseWriter, r *http.Request, p api.Problem) {
 	p.RequestID = requestID(r.Context())
 	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
-	for name, values := range (&problem{p}).GetHeaders() {
+	for name, values := range newProblem(r.Context(), p).GetHeaders() {
 		w.Header()[name] = values
 	}
 	w.Header().Set("Content-Type", api.ContentTypeProblem)

@@ -13,12 +13,14 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// route is a row of the route table. A row without a scope does not start.
+// route is a row of the route table. A row without a scope, or that does not say which
+// accounts it is about, does not start.
 type route struct {
 	id      string
 	method  string
 	path    string
 	scope   fleet.Scope
+	about   subject
 	summary string
 	status  int // of a success; 0: 200
 }
@@ -27,51 +29,60 @@ type route struct {
 func (s *Server) register() {
 	const read, write, admin = fleet.ScopeRead, fleet.ScopeWrite, fleet.ScopeAdmin
 
-	handle(s, route{"live", "GET", "/healthz", scopePublic, "The process answers.", 0}, s.healthz)
-	handle(s, route{"ready", "GET", "/readyz", scopePublic, "The store answers and the daemon serves.", 0}, s.readyz)
-	handle(s, route{"version", "GET", "/v1/version", read, "Which daemon this is: environment, suffixes, version, capabilities.", 0}, s.getVersion)
-	handle(s, route{"openapi", "GET", "/v1/openapi.json", read, "This document.", 0}, s.getOpenAPI)
+	handle(s, route{"live", "GET", "/healthz", scopePublic, ofNone, "The process answers.", 0}, s.healthz)
+	handle(s, route{"ready", "GET", "/readyz", scopePublic, ofNone, "The store answers and the daemon serves.", 0}, s.readyz)
+	handle(s, route{"version", "GET", "/v1/version", read, ofNone, "Which daemon this is: environment, suffixes, version, capabilities.", 0}, s.getVersion)
+	handle(s, route{"openapi", "GET", "/v1/openapi.json", read, ofNone, "This document.", 0}, s.getOpenAPI)
 
-	handle(s, route{"list-accounts", "GET", "/v1/accounts", read, "All accounts, by id.", 0}, s.listAccounts)
-	handle(s, route{"get-account", "GET", "/v1/accounts/{id}", read, "One account.", 0}, s.getAccount)
-	handle(s, route{"put-account", "PUT", "/v1/accounts/{id}", write, "Declare an account. A new handle moves the hosts of its servers.", 0}, s.putAccount)
-	handle(s, route{"delete-account", "DELETE", "/v1/accounts/{id}", write, "Remove an account that has no servers.", http.StatusNoContent}, s.deleteAccount)
-	handle(s, route{"list-endpoints", "GET", "/v1/accounts/{id}/endpoints", read, "What clients of the account use, those that answer first.", 0}, s.listEndpoints)
+	handle(s, route{"list-accounts", "GET", "/v1/accounts", read, ofListed, "All accounts, by id.", 0}, s.listAccounts)
+	handle(s, route{"get-account", "GET", "/v1/accounts/{id}", read, ofID, "One account.", 0}, s.getAccount)
+	handle(s, route{"put-account", "PUT", "/v1/accounts/{id}", write, ofID, "Declare an account. A new handle moves the hosts of its servers.", 0}, s.putAccount)
+	handle(s, route{"delete-account", "DELETE", "/v1/accounts/{id}", write, ofID, "Remove an account that has no servers.", http.StatusNoContent}, s.deleteAccount)
+	handle(s, route{"list-endpoints", "GET", "/v1/accounts/{id}/endpoints", read, ofID, "What clients of the account use, those that answer first.", 0}, s.listEndpoints)
 
-	handle(s, route{"list-host-templates", "GET", "/v1/host-templates", read, "All host templates, by name.", 0}, s.listTemplates)
-	handle(s, route{"get-host-template", "GET", "/v1/host-templates/{name}", read, "One host template.", 0}, s.getTemplate)
-	handle(s, route{"put-host-template", "PUT", "/v1/host-templates/{name}", write, "Declare a host template. A new pattern moves the hosts of the servers that use it.", 0}, s.putTemplate)
-	handle(s, route{"delete-host-template", "DELETE", "/v1/host-templates/{name}", write, "Remove a host template that no region names.", http.StatusNoContent}, s.deleteTemplate)
+	handle(s, route{"list-cache-endpoints", "GET", "/v1/cache-endpoints", read, ofListed, "All declared cache endpoints, by account and key.", 0}, s.listCacheEndpoints)
+	handle(s, route{"get-cache-endpoint", "GET", "/v1/cache-endpoints/{account}/{key}", read, ofAccount, "One declared cache endpoint.", 0}, s.getCacheEndpoint)
+	handle(s, route{"put-cache-endpoint", "PUT", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Declare a cache endpoint.", 0}, s.putCacheEndpoint)
+	handle(s, route{"delete-cache-endpoint", "DELETE", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Remove a declared cache endpoint.", http.StatusNoContent}, s.deleteCacheEndpoint)
 
-	handle(s, route{"list-regions", "GET", "/v1/regions", read, "All regions, by name.", 0}, s.listRegions)
-	handle(s, route{"get-region", "GET", "/v1/regions/{name}", read, "One region.", 0}, s.getRegion)
-	handle(s, route{"put-region", "PUT", "/v1/regions/{name}", write, "Declare a region. Its servers follow within max_unsettled.", 0}, s.putRegion)
-	handle(s, route{"delete-region", "DELETE", "/v1/regions/{name}", write, "Remove a region in which no server is.", http.StatusNoContent}, s.deleteRegion)
+	handle(s, route{"list-host-templates", "GET", "/v1/host-templates", read, ofNone, "All host templates, by name.", 0}, s.listTemplates)
+	handle(s, route{"get-host-template", "GET", "/v1/host-templates/{name}", read, ofNone, "One host template.", 0}, s.getTemplate)
+	handle(s, route{"put-host-template", "PUT", "/v1/host-templates/{name}", write, ofNone, "Declare a host template. A new pattern moves the hosts of the servers that use it.", 0}, s.putTemplate)
+	handle(s, route{"delete-host-template", "DELETE", "/v1/host-templates/{name}", write, ofNone, "Remove a host template that no region names.", http.StatusNoContent}, s.deleteTemplate)
 
-	handle(s, route{"list-servers", "GET", "/v1/servers", read, "Servers, by region and account; with wait, what changed in a region.", 0}, s.listServers)
-	handle(s, route{"get-server", "GET", "/v1/servers/{account}/{region}", read, "One server; with wait, once it has changed; with observe=now, after a fresh look.", 0}, s.getServer)
-	handle(s, route{"put-server", "PUT", "/v1/servers/{account}/{region}", write, "Declare a server.", 0}, s.putServer)
-	handle(s, route{"delete-server", "DELETE", "/v1/servers/{account}/{region}", write, "Ask for the destruction of a server; it is gone once reading it answers 404.", http.StatusAccepted}, s.deleteServer)
-	handle(s, route{"redeploy-server", "POST", "/v1/servers/{account}/{region}:redeploy", write, "Make a new deployment of the present image.", 0}, s.redeploy)
-	handle(s, route{"list-deployments", "GET", "/v1/servers/{account}/{region}/deployments", read, "The kept deployments of a server, newest first.", 0}, s.listDeployments)
+	handle(s, route{"list-regions", "GET", "/v1/regions", read, ofNone, "All regions, by name.", 0}, s.listRegions)
+	handle(s, route{"get-region", "GET", "/v1/regions/{name}", read, ofNone, "One region.", 0}, s.getRegion)
+	handle(s, route{"put-region", "PUT", "/v1/regions/{name}", write, ofNone, "Declare a region. Its servers follow within max_unsettled.", 0}, s.putRegion)
+	handle(s, route{"delete-region", "DELETE", "/v1/regions/{name}", write, ofNone, "Remove a region in which no server is.", http.StatusNoContent}, s.deleteRegion)
 
-	handle(s, route{"list-events", "GET", "/v1/events", read, "The newest events, newest first.", 0}, s.listEvents)
+	handle(s, route{"list-servers", "GET", "/v1/servers", read, ofListed, "Servers, by region and account; with wait, what changed in a region.", 0}, s.listServers)
+	handle(s, route{"get-server", "GET", "/v1/servers/{account}/{region}", read, ofAccount, "One server; with wait, once it has changed; with observe=now, after a fresh look.", 0}, s.getServer)
+	handle(s, route{"put-server", "PUT", "/v1/servers/{account}/{region}", write, ofAccount, "Declare a server.", 0}, s.putServer)
+	handle(s, route{"delete-server", "DELETE", "/v1/servers/{account}/{region}", write, ofAccount, "Ask for the destruction of a server; it is gone once reading it answers 404.", http.StatusAccepted}, s.deleteServer)
+	handle(s, route{"redeploy-server", "POST", "/v1/servers/{account}/{region}:redeploy", write, ofAccount, "Make a new deployment of the present image.", 0}, s.redeploy)
+	handle(s, route{"adopt-server", "POST", "/v1/servers/{account}/{region}:adopt", write, ofAccount, "Declare a server and take running containers without labels over as its own.", 0}, s.adopt)
+	handle(s, route{"list-deployments", "GET", "/v1/servers/{account}/{region}/deployments", read, ofAccount, "The kept deployments of a server, newest first.", 0}, s.listDeployments)
 
-	handle(s, route{"list-tokens", "GET", "/v1/tokens", admin, "All tokens, without their secrets.", 0}, s.listTokens)
-	handle(s, route{"create-token", "POST", "/v1/tokens", admin, "Make a token; its secret is shown this once.", http.StatusCreated}, s.createToken)
-	handle(s, route{"revoke-token", "DELETE", "/v1/tokens/{id}", admin, "End a token for good.", http.StatusNoContent}, s.revokeToken)
+	handle(s, route{"list-events", "GET", "/v1/events", read, ofListed, "The newest events, newest first; with wait, what happened after a cursor.", 0}, s.listEvents)
+
+	handle(s, route{"list-orphans", "GET", "/v1/orphans", read, ofListed, "Containers of this environment whose server is not declared.", 0}, s.listOrphans)
+
+	handle(s, route{"save-snapshot", "GET", "/v1/snapshot", admin, ofDaemon, "All records at one revision, for kurad snapshot restore.", 0}, s.getSnapshot)
+
+	handle(s, route{"list-tokens", "GET", "/v1/tokens", admin, ofDaemon, "All tokens, without their secrets.", 0}, s.listTokens)
+	handle(s, route{"create-token", "POST", "/v1/tokens", admin, ofDaemon, "Make a token; its secret is shown this once.", http.StatusCreated}, s.createToken)
+	handle(s, route{"revoke-token", "DELETE", "/v1/tokens/{id}", admin, ofDaemon, "End a token for good.", http.StatusNoContent}, s.revokeToken)
 }
 
 // handle registers a route whose errors all become problems.
 func handle[I, O any](s *Server, r route, h func(context.Context, *I) (*O, error)) {
-	if r.scope != scopePublic && !r.scope.Covers(fleet.ScopeRead) {
-		panic("route " + r.id + " declares no scope")
+	if err := r.check(); err != nil {
+		panic(err)
 	}
 	op := huma.Operation{
 		OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary, DefaultStatus: r.status,
-		Metadata:         map[string]any{"scope": r.scope},
-		Extensions:       map[string]any{"x-kura-scope": string(r.scope)},
-		Middlewares:      huma.Middlewares{s.authorize(r.scope)},
+		Extensions:       map[string]any{"x-kura-scope": string(r.scope), "x-kura-accounts": string(r.about)},
+		Middlewares:      huma.Middlewares{s.authorize(r), s.passOn(r)},
 		SkipValidateBody: true,
 		MaxBodyBytes:     api.MaxBody + 1, // withLimits has checked it
 		Security:         []map[string][]string{{"token": {}}},
@@ -140,7 +151,7 @@ func schemaName(t reflect.Type, hint string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == reflect.TypeFor[fleet.Account]() || t == reflect.TypeFor[fleet.HostTemplate]() || t == reflect.TypeFor[fleet.Region]() || t == reflect.TypeFor[fleet.Server]() {
+	if t == reflect.TypeFor[fleet.Account]() || t == reflect.TypeFor[fleet.HostTemplate]() || t == reflect.TypeFor[fleet.Region]() || t == reflect.TypeFor[fleet.Server]() || t == reflect.TypeFor[fleet.CacheEndpoint]() {
 		return name + "Declaration"
 	}
 	return name
@@ -182,7 +193,8 @@ func (m *verbMux) HandleFunc(pattern string, h func(http.ResponseWriter, *http.R
 
 type healthOutput struct {
 	Body struct {
-		Status string `json:"status"`
+		Status string       `json:"status"`
+		Store  fleet.Reason `json:"store,omitempty" doc:"What is wrong with the store, of readyz."`
 	}
 }
 
@@ -201,14 +213,22 @@ func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthOutput, error)
 	}
 	out := &healthOutput{}
 	out.Body.Status = "ready"
+	// A store that refuses writes still reads: whoever balances load must not take kurad out.
+	if _, healthy := s.storeHealth(ctx); healthy.Status != fleet.True {
+		out.Body.Store = healthy.Reason
+	}
 	return out, nil
 }
 
 type versionOutput struct{ Body api.VersionInfo }
 
-func (s *Server) getVersion(context.Context, *struct{}) (*versionOutput, error) {
+func (s *Server) getVersion(ctx context.Context, _ *struct{}) (*versionOutput, error) {
+	leader := api.Leader{Self: s.leader.Leads()}
+	leader.URL, _ = s.leader.Address(ctx) // unknown while the store does not answer
+	health, healthy := s.storeHealth(ctx)
 	return &versionOutput{api.VersionInfo{
-		Environment: s.env.Name, Suffix: s.env.Suffix, Suffixes: s.env.Suffixes, Version: s.version, APIVersion: api.APIVersion,
+		Environment: s.env.Name, Suffix: s.env.Suffix, Suffixes: s.env.Suffixes, Version: s.version, APIVersion: api.APIVersion, Leader: leader,
+		Store: health, Conditions: []api.DaemonCondition{healthy},
 		Capabilities: api.Capabilities{
 			Runtimes:           []fleet.RuntimeKind{fleet.RuntimeContainers},
 			ContainerEndpoints: append([]string{}, s.runtimes.ContainerEndpoints()...),

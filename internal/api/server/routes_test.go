@@ -27,6 +27,7 @@ type operation struct {
 	OperationID string                     `json:"operationId"`
 	Summary     string                     `json:"summary"`
 	Scope       fleet.Scope                `json:"x-kura-scope"`
+	Accounts    string                     `json:"x-kura-accounts"`
 	Security    []map[string][]string      `json:"security"`
 	Responses   map[string]json.RawMessage `json:"responses"`
 	Parameters  []struct{ Name, In string }
@@ -52,6 +53,8 @@ func TestRoutes_everyRouteDemandsItsScope(t *testing.T) {
 	_, short, err := w.tokens.Create(t.Context(), "test", api.TokenRequest{Name: "short", Scope: fleet.ScopeAdmin, ExpiresIn: fleet.Duration(time.Hour)})
 	w.must(nil, err)
 	w.clock.advance(time.Hour)
+	w.must(nil, putLimited(w))
+	limited := w.limited("limited", fleet.ScopeWrite, "team-a-")
 	parts := strings.Split(w.admin, "_")
 	unknown := map[string]string{
 		"not a token": "hunter2", "no such id": "kura_aaaaaaaa_" + parts[2], "another secret": parts[0] + "_" + parts[1] + "_" + strings.Repeat("a", 52),
@@ -65,7 +68,9 @@ func TestRoutes_everyRouteDemandsItsScope(t *testing.T) {
 			method, url := strings.ToUpper(method), regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(path, "aaaaaaaa")
 			refused := func(what, token string, status int, code fleet.Code, words ...string) {
 				t.Helper()
+				before := len(w.audit.Entries())
 				p := w.problem(method, url, "", token)
+				w.audited(before, method, url, p)
 				if p.Status != status || p.Code != code || slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(p.Detail, word) }) {
 					t.Errorf("%s %s with %s: %+v, want %d %s with %q", method, path, what, p, status, code, words)
 				}
@@ -78,6 +83,28 @@ func TestRoutes_everyRouteDemandsItsScope(t *testing.T) {
 			}
 			if !op.Scope.Covers(fleet.ScopeRead) {
 				t.Errorf("%s %s declares scope %q", method, path, op.Scope)
+			}
+			before := len(w.audit.Entries())
+			if p := w.problem(method, url, "", w.admin, api.HeaderEnvironment, "production"); p.Status != 421 || p.Code != api.CodeWrongEnvironment {
+				t.Errorf("%s %s for another environment: %+v", method, path, p)
+			} else {
+				w.audited(before, method, url, p)
+			}
+			switch shared := method == "GET" && op.Accounts == "none"; {
+			case op.Scope == fleet.ScopeAdmin:
+				refused("another scope and prefix", limited, 403, fleet.CodeForbidden, "needs admin")
+			case op.Accounts == "daemon":
+				refused("a prefix", limited, 403, fleet.CodeForbidden, `begins with "team-a-"`, "daemon as a whole")
+			case op.Accounts == "id", op.Accounts == "account":
+				refused("another prefix", limited, 403, fleet.CodeForbidden, `begins with "team-a-"`, `account "aaaaaaaa" is none of them`)
+			case op.Accounts == "none" && !shared:
+				refused("a prefix", limited, 403, fleet.CodeForbidden, `begins with "team-a-"`, "shared with all others")
+			case op.Accounts == "listed" && method == "GET", shared:
+				if resp, b := w.do(method, url, "", limited); resp.StatusCode == 401 || resp.StatusCode == 403 || strings.Contains(string(b), "umbra") {
+					t.Errorf("%s %s with a prefix: %d %s", method, path, resp.StatusCode, b)
+				}
+			default:
+				t.Errorf("%s %s does not say which accounts it is about: %q", method, path, op.Accounts)
 			}
 			refused("no token", "", 401, fleet.CodeUnauthorized, "no token was sent", "Authorization: Bearer")
 			refused("a revoked token", revoked, 401, fleet.CodeUnauthorized, `"revoked" was revoked at`, "kurad token create")
@@ -99,12 +126,7 @@ func TestRoutes_everyRouteDemandsItsScope(t *testing.T) {
 	if routes < 25 {
 		t.Errorf("only %d routes were walked", routes)
 	}
-	log := w.logged.String()
-	for _, line := range []string{"denied", "token_name=reader", "reason="} {
-		if !strings.Contains(log, line) {
-			t.Errorf("the audit log lacks %q", line)
-		}
-	}
+	log := w.logged.String() + fmt.Sprint(w.audit.Entries())
 	for _, token := range []string{w.admin, read, write, revoked, short.Reveal()} {
 		if strings.Contains(log, strings.Split(token, "_")[2]) {
 			t.Error("the log holds a secret")

@@ -2,9 +2,10 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
@@ -25,6 +25,8 @@ type Turns interface {
 	ObserveNow(ctx context.Context, key fleet.ServerKey) error
 	// Memory returns what is known of the server's reads and is not stored.
 	Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int)
+	// Listings returns what is known of the containers of every endpoint, by name.
+	Listings() []fleet.Listing
 }
 
 // Runtimes is what this daemon was given to run servers with.
@@ -37,6 +39,9 @@ type Runtimes interface {
 	PortRange(r fleet.Region) (first, last int, ok bool)
 	// ContainerEndpoints names the endpoints, sorted.
 	ContainerEndpoints() []string
+	// Containers lists an endpoint now, unless it was within maxAge; one that does not
+	// answer shows as unreadable.
+	Containers(ctx context.Context, endpoint string, maxAge time.Duration) fleet.Listing
 }
 
 // Config holds what a Server needs.
@@ -47,9 +52,18 @@ type Config struct {
 	Tokens      *Tokens
 	Turns       Turns
 	Runtimes    Runtimes
+	Declared    DeclaredProbes // nil: no declared endpoint is probed
 	Version     string
 	Logger      hclog.Logger
+	Audit       Audit
 	Now         func() time.Time // nil: the clock
+	// FailedLogins is how many logins of one address may fail at once, and then in each
+	// minute; 0: 20.
+	FailedLogins int
+	// Leader says who leads where several kurads share the store; nil: nobody else does.
+	Leader Leader
+	// PeerTLS is how the leader is asked over https; nil: with the system's authorities.
+	PeerTLS *tls.Config
 	// Ready says why the daemon cannot serve yet; nil: it always can.
 	Ready func(context.Context) error
 }
@@ -62,11 +76,15 @@ type Server struct {
 	tokens   *Tokens
 	turns    Turns
 	runtimes Runtimes
+	declared DeclaredProbes
 	version  string
 	log      hclog.Logger
-	audit    hclog.Logger
+	audit    Audit
+	logins   *logins
 	now      func() time.Time
 	ready    func(context.Context) error
+	leader   Leader
+	forward  *http.Client
 	api      huma.API
 	handler  http.Handler
 	document json.RawMessage // OpenAPI
@@ -78,7 +96,8 @@ type Server struct {
 	close     sync.Once
 
 	// neighbours is held for writing by writes of accounts, templates and regions,
-	// and for reading by writes of servers.
+	// and for reading by writes of servers: within this process nobody need ask the store
+	// again and again for his turn.
 	neighbours sync.RWMutex
 }
 
@@ -88,18 +107,28 @@ func New(cfg Config) (*Server, error) {
 		records: cfg.Records, view: cfg.View, env: cfg.Environment, tokens: cfg.Tokens, turns: cfg.Turns,
 		runtimes: cfg.Runtimes, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready,
 	}
+	if s.audit = cfg.Audit; s.audit == nil {
+		return nil, errors.New("the API has no audit log")
+	}
 	if s.log == nil {
 		s.log = hclog.NewNullLogger()
 	}
-	s.audit = s.log.Named("audit")
+	if s.leader = cfg.Leader; s.leader == nil {
+		s.leader = onlyLeader{}
+	}
+	s.forward = newForwarder(cfg.PeerTLS)
 	if s.now == nil {
 		s.now = time.Now
 	}
 	if s.ready == nil {
 		s.ready = func(context.Context) error { return nil }
 	}
+	if s.declared = cfg.Declared; s.declared == nil {
+		s.declared = unprobed{}
+	}
 	s.changes = follow(s.view)
 	s.snapshots = &snapshots{now: s.now}
+	s.logins = newLogins(cfg.FailedLogins, s.now)
 	s.waiters = make(chan struct{}, maxWaiters)
 	s.ended = make(chan struct{})
 	return s, s.routes()
@@ -124,33 +153,6 @@ func (s *Server) routes() error {
 		return fmt.Errorf("write the OpenAPI document: %w", err)
 	}
 	s.document = document
-	s.handler = s.withRequestID(s.withRecover(s.withEnvironment(s.withLimits(s.withRoute(mux.ServeMux)))))
+	s.handler = s.withRequestID(s.withAudit(s.withRecover(s.withEnvironment(s.withLimits(s.withRoute(mux.ServeMux))))))
 	return nil
-}
-
-// HTTPServer returns an http.Server for the handler with every timeout set. An answer
-// may take as long as the longest wait; a request must arrive quickly.
-func HTTPServer(addr string, handler http.Handler, log hclog.Logger) *http.Server {
-	return &http.Server{
-		Addr: addr, Handler: handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      api.MaxWait + 30*time.Second,
-		IdleTimeout:       60 * time.Second,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
-	}
-}
-
-// Listen opens the daemon's address. Without TLS that must be a loopback one: a token
-// in the clear is no token.
-func Listen(addr string) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fleet.Errorf(fleet.CodeInvalid, "listen address %q: must be host:port, such as 127.0.0.1:7433", addr)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fleet.Errorf(fleet.CodeInvalid, "listen address %q: without TLS it must be a loopback address such as 127.0.0.1", addr)
-	}
-	return net.Listen("tcp", addr)
 }

@@ -65,14 +65,7 @@ func (s *Server) desired(g fleet.Gathered) fleet.Desired {
 func (s *Server) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	revision, err := s.records.Revision(ctx)
-	if err != nil {
-		return err
-	}
-	if err := s.view.WaitFor(ctx, revision); err != nil {
-		return &fleet.Error{Code: fleet.CodeUnavailable, Message: "kurad lags behind its store; try again", Err: err}
-	}
-	return nil
+	return s.view.CatchUp(ctx)
 }
 
 type getServerInput struct {
@@ -209,14 +202,14 @@ type listServersInput struct {
 	Account string        `query:"account" maxLength:"63"`
 	Region  string        `query:"region" maxLength:"63"`
 	Verdict fleet.Verdict `query:"verdict" enum:"destroying,unobserved,stalled,failed,converged,absent,drifted,held,progressing"`
-	Wait    string        `query:"wait" doc:"Long poll of a region: how long to wait for a change after the cursor, 60s at most. The answer is {full, items, gone, cursor}." example:"30s"`
+	Wait    string        `query:"wait" doc:"Long poll of a region, or of all: how long to wait for a change after the cursor, 60s at most. The answer is {full, items, gone, cursor}." example:"30s"`
 	After   string        `query:"after" maxLength:"1024" doc:"Long poll: the cursor of the answer before; empty answers at once with everything."`
 }
 
 func (s *Server) listServers(ctx context.Context, in *listServersInput) (*listServersOutput, error) {
 	if in.Wait != "" || in.After != "" {
-		if in.Region == "" || in.Account != "" || in.Verdict != "" || in.Page != "" {
-			return nil, fleet.Errorf(fleet.CodeInvalid, "a long poll is of one region: send region and no other filter, and no page")
+		if in.Account != "" || in.Verdict != "" || in.Page != "" {
+			return nil, fleet.Errorf(fleet.CodeInvalid, "a long poll is of one region, or of all: send region or nothing, no other filter, and no page")
 		}
 		changes, err := s.waitServers(ctx, in.Region, in.Wait, in.After)
 		if err != nil {
@@ -224,12 +217,13 @@ func (s *Server) listServers(ctx context.Context, in *listServersInput) (*listSe
 		}
 		return &listServersOutput{serversBody{changes}}, nil
 	}
-	page, next, err := s.pageOfServers(in.PageInput, func() ([]fleet.Gathered, error) {
+	page, next, err := s.pageOfServers(in.PageInput, caller(ctx).AccountPrefix, func() ([]fleet.Gathered, error) {
 		if err := s.catchUp(ctx); err != nil {
 			return nil, err
 		}
+		visible := visible(ctx)
 		list, _ := s.view.Servers(func(k fleet.ServerKey) bool {
-			return (in.Account == "" || k.Account == in.Account) && (in.Region == "" || k.Region == in.Region)
+			return visible(k.Account) && (in.Account == "" || k.Account == in.Account) && (in.Region == "" || k.Region == in.Region)
 		})
 		if in.Verdict == "" {
 			return list, nil

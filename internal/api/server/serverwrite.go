@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +48,8 @@ func (s *Server) putServer(ctx context.Context, in *putServerInput) (*putOutput[
 		return nil, err
 	}
 	var w api.Written[fleet.ServerView]
-	err = s.alongside(ctx, func(ctx context.Context, alone bool) (err error) {
-		w, err = s.declareServer(ctx, declared, in.Condition, alone)
+	err = s.beside(ctx, func(ctx context.Context, right *store.Right) (err error) {
+		w, err = s.declareServer(ctx, right, declared, in.Condition)
 		return err
 	})
 	if err != nil {
@@ -125,7 +126,7 @@ func (n neighbourhood) faults(what string) error {
 
 // declareServer is one try to store a server's declaration, or to say what that would
 // mean.
-func (s *Server) declareServer(ctx context.Context, declared fleet.Server, c Condition, alone bool) (w api.Written[fleet.ServerView], err error) {
+func (s *Server) declareServer(ctx context.Context, right *store.Right, declared fleet.Server, c Condition) (w api.Written[fleet.ServerView], err error) {
 	key := declared.Key()
 	what := "server " + key.String()
 	n, err := s.neighbourhood(ctx, key)
@@ -153,8 +154,14 @@ func (s *Server) declareServer(ctx context.Context, declared fleet.Server, c Con
 		return w, err
 	}
 	if prev.Exists() && equal(prev.Value.Server, declared) {
-		view, err := s.readServer(ctx, key, false)
-		return api.Written[fleet.ServerView]{Object: view}, err
+		g, err := s.records.Gather(ctx, key)
+		if fleet.CodeOf(err) == fleet.CodeNotFound || err == nil && g.IntentRevision != prev.Revision {
+			return w, &store.ConflictError{What: what} // by now another declaration holds, or none
+		}
+		if err != nil {
+			return w, err
+		}
+		return api.Written[fleet.ServerView]{Object: s.show(g)}, nil
 	}
 	if !prev.Exists() && n.region.Value.Cordoned {
 		var v fleet.Invalid
@@ -162,19 +169,23 @@ func (s *Server) declareServer(ctx context.Context, declared fleet.Server, c Con
 		return w, v.Err(what)
 	}
 	if n.region.Value.Hosts.Global != "" || s.globalHosts() {
-		if !alone && !c.DryRun {
+		if !right.IsAlone() && !c.DryRun {
 			return w, errShared
 		}
 		if err := s.catchUp(ctx); err != nil {
 			return w, err
 		}
 	}
-	return s.storeServer(ctx, declared, n, prev, c.DryRun)
+	var f found
+	if !prev.Exists() {
+		f = s.running(ctx, key, n.region.Value)
+	}
+	return s.storeServer(ctx, right, declared, n, prev, f, c.DryRun)
 }
 
 // storeServer writes a changed declaration with all that goes with it: its deployment,
 // its ports and its reservations (P11, C12, H4).
-func (s *Server) storeServer(ctx context.Context, declared fleet.Server, n neighbourhood, prev store.Versioned[fleet.Intent], dry bool) (w api.Written[fleet.ServerView], err error) {
+func (s *Server) storeServer(ctx context.Context, right *store.Right, declared fleet.Server, n neighbourhood, prev store.Versioned[fleet.Intent], f found, dry bool) (w api.Written[fleet.ServerView], err error) {
 	key, now := declared.Key(), s.now().UTC()
 	next := prev.Value
 	next.Server, next.Generation = declared, prev.Value.Generation+1
@@ -193,7 +204,7 @@ func (s *Server) storeServer(ctx context.Context, declared fleet.Server, n neigh
 	if err != nil {
 		return w, err
 	}
-	if next.Ports, err = s.assignPorts(n.region.Value, instance, prev.Value.Ports, used); err != nil {
+	if next.Ports, err = s.assignPorts(n.region.Value, instance, f.keptPorts(prev.Value.Ports, used), used); err != nil {
 		return w, err
 	}
 	tx := s.records.Begin()
@@ -203,7 +214,7 @@ func (s *Server) storeServer(ctx context.Context, declared fleet.Server, n neigh
 		if !prev.Exists() {
 			cause = fleet.DeploymentCauseCreate
 		}
-		deployment = fleet.Deployment{Cause: cause, RestartMark: latest.Value.RestartMark}
+		deployment = fleet.Deployment{Cause: cause, RestartMark: cmp.Or(latest.Value.RestartMark, f.restartMark)}
 	}
 	fresh := deployment.Seq == 0
 	if fresh {
@@ -223,10 +234,15 @@ func (s *Server) storeServer(ctx context.Context, declared fleet.Server, n neigh
 	if err := s.checkGlobalHosts(map[fleet.ServerKey]fleet.Hosts{key: desired.Hosts}, func(k fleet.ServerKey) place { return ofServer(k) }); err != nil {
 		return w, err
 	}
+	if f.adopting() {
+		status = f.adopt(tx, key, desired, next, now)
+		tx.Release(key, lostPorts(n.region.Value, prev.Value, next)...)
+	}
 	claims := needs(n.region.Value, desired, next, status)
 	if dry {
 		err = s.wouldClaim(ctx, key, claims)
 	} else {
+		tx.Under(right)
 		n.require(tx)
 		tx.PutIntent(prev, next)
 		tx.Claim(key, claims...)
@@ -276,7 +292,7 @@ func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serv
 		return nil, err
 	}
 	var view fleet.ServerView
-	err := s.alongside(ctx, func(ctx context.Context, _ bool) error {
+	err := s.beside(ctx, func(ctx context.Context, right *store.Right) error {
 		g, err := s.records.Gather(ctx, in.key())
 		if err != nil {
 			return err
@@ -285,7 +301,7 @@ func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serv
 			if err := in.check("server "+in.key().String(), g.Intent.Generation); err != nil {
 				return err
 			}
-			if err := s.destroy(ctx, &g); err != nil {
+			if err := s.destroy(ctx, right, &g); err != nil {
 				return err
 			}
 		}
@@ -299,7 +315,7 @@ func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serv
 }
 
 // destroy stores the wish that the server goes (P18).
-func (s *Server) destroy(ctx context.Context, g *fleet.Gathered) error {
+func (s *Server) destroy(ctx context.Context, right *store.Right, g *fleet.Gathered) error {
 	key, now := g.Intent.Key(), s.now().UTC()
 	if g.Intent.DeletionProtection && g.Status != nil && g.Status.ServingImageTag != "" {
 		return fleet.Errorf(fleet.CodeConflict, "server %s is protected from deletion; set deletion_protection = false and apply that first", key)
@@ -307,6 +323,7 @@ func (s *Server) destroy(ctx context.Context, g *fleet.Gathered) error {
 	next := g.Intent
 	next.Deleting, next.Generation = &now, next.Generation+1
 	tx := s.records.Begin()
+	tx.Under(right)
 	tx.PutIntent(store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision, CreatedAt: g.Intent.CreatedAt}, next)
 	if g.Latest != nil {
 		latest := closeDeployment(tx, store.Versioned[fleet.Deployment]{Value: *g.Latest, Revision: g.LatestRevision, CreatedAt: g.Latest.CreatedAt},

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -91,6 +92,17 @@ func (t *Tokens) Authenticate(ctx context.Context, bearer string) (fleet.Token, 
 	return token, nil
 }
 
+// known reports whether a bearer is a token of the view, valid or not: whoever sends
+// it does not guess.
+func (t *Tokens) known(view *store.View, bearer string) bool {
+	parts := strings.Split(bearer, "_")
+	if len(parts) != 3 {
+		return false
+	}
+	token, ok := view.Token(parts[1])
+	return ok && subtle.ConstantTimeCompare([]byte(hashOf(parts[2])), []byte(token.Hash)) == 1
+}
+
 func isID(s string) bool {
 	return len(s) == base32.StdEncoding.WithPadding(base32.NoPadding).EncodedLen(idBytes) &&
 		!strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') })
@@ -125,6 +137,13 @@ func checkTokenRequest(r api.TokenRequest) error {
 	if !r.Scope.Covers(fleet.ScopeRead) {
 		v.Add("/scope", "%q is no scope; use read, write or admin", r.Scope)
 	}
+	switch {
+	case r.AccountPrefix == "":
+	case !prefixFormat.MatchString(r.AccountPrefix):
+		v.Add("/account_prefix", "%q begins no account id; use lower-case letters, digits and hyphens, such as \"team-a-\", 63 at most", r.AccountPrefix)
+	case r.Scope == fleet.ScopeAdmin:
+		v.Add("/account_prefix", "a token of scope admin cannot be limited: it could make one that is not; use scope read or write")
+	}
 	if d := r.ExpiresIn.Std(); d < 0 || d > maxTokenLife {
 		v.Add("/expires_in", "must be between 0 (until it is revoked) and %s, such as \"24h\"", fleet.Duration(maxTokenLife))
 	}
@@ -138,7 +157,7 @@ func (t *Tokens) generate(by string, r api.TokenRequest) (fleet.Token, api.Secre
 	}
 	id, secret := base32Text(b[:idBytes]), base32Text(b[idBytes:])
 	now := t.now().UTC().Truncate(time.Second)
-	token := fleet.Token{ID: id, Name: r.Name, Scope: r.Scope, Hash: hashOf(secret), CreatedAt: now, CreatedBy: by}
+	token := fleet.Token{ID: id, Name: r.Name, Scope: r.Scope, AccountPrefix: r.AccountPrefix, Hash: hashOf(secret), CreatedAt: now, CreatedBy: by}
 	if r.ExpiresIn > 0 {
 		at := now.Add(r.ExpiresIn.Std())
 		token.ExpiresAt = &at
@@ -222,11 +241,15 @@ func (t *Tokens) Revoke(ctx context.Context, id string) error {
 }
 
 func info(t fleet.Token) api.TokenInfo {
-	return api.TokenInfo{ID: t.ID, Name: t.Name, Scope: t.Scope, CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt}
+	return api.TokenInfo{ID: t.ID, Name: t.Name, Scope: t.Scope, AccountPrefix: t.AccountPrefix, CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, ExpiresAt: t.ExpiresAt, RevokedAt: t.RevokedAt}
 }
 
+// prefixFormat is what the beginning of an account id looks like.
+var prefixFormat = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
 // Bootstrap writes an admin token to <dataDir>/token where the store has none yet, and
-// returns the file's path; made is false where there was nothing to do. The file comes
+// returns the file's path; made is false where there was nothing to do: of several kurads
+// that start at once on one new store one makes the token. The file comes
 // first: a crash in between leaves a file that the next start replaces, never a token
 // that nobody knows.
 func (t *Tokens) Bootstrap(ctx context.Context, dataDir string) (path string, made bool, err error) {
@@ -239,18 +262,42 @@ func (t *Tokens) Bootstrap(ctx context.Context, dataDir string) (path string, ma
 	if err != nil {
 		return path, false, err
 	}
-	if err := writeFile(path, bearer.Reveal()+"\n"); err != nil {
+	if err := writeFile(path, 0o600, bearer.Reveal()+"\n"); err != nil {
 		return path, false, fmt.Errorf("write the first token: %w", err)
 	}
-	if err := t.store(ctx, token); err != nil {
+	tx := t.records.Begin()
+	tx.RequireNoTokens()
+	tx.PutToken(store.Versioned[fleet.Token]{}, token)
+	_, err = tx.Commit(ctx)
+	if store.IsConflict(err) { // another kurad of this store was first: its token is the valid one
+		return path, false, os.Remove(path)
+	}
+	if err != nil {
 		return path, false, fmt.Errorf("store the first token: %w", err)
 	}
 	return path, true, nil
 }
 
-// writeFile replaces a file as a whole, readable by its owner only, and durably.
-func writeFile(path, text string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".token-*") // 0600
+// Recover writes another admin token to <dataDir>/token, for whoever may write there but
+// has lost every token that could make one. Say is told of the token before it is valid.
+func (t *Tokens) Recover(ctx context.Context, dataDir string, say func(fleet.Token) error) (path string, err error) {
+	path = filepath.Join(dataDir, TokenFile)
+	token, bearer, err := t.generate("kurad token recover", api.TokenRequest{Name: "recovered", Scope: fleet.ScopeAdmin})
+	if err != nil {
+		return path, err
+	}
+	if err := say(token); err != nil {
+		return path, err
+	}
+	if err := writeFile(path, 0o600, bearer.Reveal()+"\n"); err != nil {
+		return path, fmt.Errorf("write the token: %w", err)
+	}
+	return path, t.store(ctx, token)
+}
+
+// writeFile replaces a file as a whole and durably.
+func writeFile(path string, mode os.FileMode, text string) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
 	if err != nil {
 		return err
 	}
@@ -260,7 +307,7 @@ func writeFile(path, text string) (err error) {
 		}
 	}()
 	_, werr := f.WriteString(text)
-	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(werr, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {

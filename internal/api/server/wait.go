@@ -12,9 +12,10 @@ import (
 // maxWaiters is how many long polls are held at once.
 const maxWaiters = 512
 
-// waitServers answers the long poll of a region.
+// waitServers answers the long poll of a region; "": of all.
 func (s *Server) waitServers(ctx context.Context, region, wait, after string) (api.ServerChanges, error) {
-	of := func(k fleet.ServerKey) bool { return k.Region == region }
+	visible := visible(ctx)
+	of := func(k fleet.ServerKey) bool { return (region == "" || k.Region == region) && visible(k.Account) }
 	keys, at, known, err := s.wait(ctx, wait, after, of)
 	if err != nil {
 		return api.ServerChanges{}, err
@@ -77,12 +78,11 @@ func (s *Server) wait(ctx context.Context, wait, after string, of func(fleet.Ser
 	if !ok {
 		return nil, s.changes.now(), false, s.catchUp(ctx)
 	}
-	select {
-	case s.waiters <- struct{}{}:
-		defer func() { <-s.waiters }()
-	default:
-		return nil, 0, false, fleet.Errorf(fleet.CodeUnavailable, "%d clients wait already; try again", maxWaiters)
+	leave, err := s.mayWait()
+	if err != nil {
+		return nil, 0, false, err
 	}
+	defer leave()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
@@ -100,6 +100,16 @@ func (s *Server) wait(ctx context.Context, wait, after string, of func(fleet.Ser
 		case <-ctx.Done():
 			return nil, at, true, ctx.Err()
 		}
+	}
+}
+
+// mayWait takes a place among those who wait, until leave gives it back.
+func (s *Server) mayWait() (leave func(), err error) {
+	select {
+	case s.waiters <- struct{}{}:
+		return func() { <-s.waiters }, nil
+	default:
+		return nil, fleet.Errorf(fleet.CodeUnavailable, "%d clients wait already; try again", maxWaiters)
 	}
 }
 

@@ -112,29 +112,50 @@ func inUse(err error, next string) error {
 	return err
 }
 
-// exclusively runs a write that changes what servers of others render to.
-func (s *Server) exclusively(ctx context.Context, write func(context.Context) error) error {
+// alone runs a write that changes what servers of others render to, while no other
+// replica writes a declaration; a dry run takes nobody's turn.
+func (s *Server) alone(ctx context.Context, dry bool, write func(context.Context, *store.Right) error) error {
+	if dry {
+		return s.beside(ctx, write)
+	}
 	s.neighbours.Lock()
 	defer s.neighbours.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	return retry(func() error { return write(ctx) })
+	return retry(func() (err error) {
+		right, err := s.records.Alone(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if failed := right.Release(context.WithoutCancel(ctx)); failed != nil {
+				s.log.Warn("others wait a few seconds until they may write", "error", failed)
+			}
+		}()
+		return write(ctx, right)
+	})
 }
 
-// alongside runs a write of one server, beside others of its kind. Where that is not
+// beside runs a write of one server, beside others of its kind. Where that is not
 // enough, for the write says errShared, it runs alone.
-func (s *Server) alongside(ctx context.Context, write func(ctx context.Context, alone bool) error) error {
+func (s *Server) beside(ctx context.Context, write func(context.Context, *store.Right) error) error {
 	err := func() error {
 		s.neighbours.RLock()
 		defer s.neighbours.RUnlock()
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		return retry(func() error { return write(ctx, false) })
+		return retry(func() error {
+			right, err := s.records.Beside(ctx)
+			if err != nil {
+				return err
+			}
+			return write(ctx, right)
+		})
 	}()
 	if !errors.Is(err, errShared) {
 		return err
 	}
-	return s.exclusively(ctx, func(ctx context.Context) error { return write(ctx, true) })
+	return s.alone(ctx, false, write)
 }
 
 // errShared says that a write checks what no comparison of its transaction can hold.

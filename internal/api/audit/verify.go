@@ -1,0 +1,202 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// maxLine bounds, in bytes, what is read as one line.
+const maxLine = 1 << 20
+
+// rotated names a closed file after its last line.
+func rotated(path string, seq uint64) string { return fmt.Sprintf("%s.%012d", path, seq) }
+
+var rotatedName = regexp.MustCompile(`\.[0-9]{12,}$`)
+
+// Files returns the files of the log at a path, the oldest first; none where there are
+// none.
+func Files(path string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var files []string
+	current := false
+	for _, e := range entries {
+		switch name := filepath.Join(filepath.Dir(path), e.Name()); {
+		case name == filepath.Clean(path):
+			current = true
+		case rotatedName.MatchString(name) && rotatedName.ReplaceAllString(name, "") == filepath.Clean(path):
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	if current {
+		files = append(files, filepath.Clean(path))
+	}
+	return files, nil
+}
+
+// Report is what Verify found.
+type Report struct {
+	Lines       int
+	First, Last uint64    // numbers of the first and last line; the first is 1 unless older files were removed
+	From, To    time.Time // their times
+	Hash        string    // of the last line
+	// Half is set where the newest file ends in half a line: kurad was killed while it
+	// wrote it. Its next start says so in the log.
+	Half bool
+}
+
+// Fault is the first line that is wrong.
+type Fault struct {
+	File string
+	Line int // from 1, in the file
+	Why  string
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Why) }
+
+// Verify checks the chain of the files of one log, in the order that their names say.
+// Its error is a *Fault, unless a file cannot be read.
+func Verify(files ...string) (Report, error) {
+	var r Report
+	files = slices.Clone(files)
+	slices.SortStableFunc(files, func(a, b string) int {
+		x, y := rotatedName.FindString(a), rotatedName.FindString(b)
+		if (x == "") != (y == "") { // the file that is written comes last
+			return cmp.Compare(len(y), len(x))
+		}
+		return cmp.Compare(x, y)
+	})
+	for i, name := range files {
+		if err := r.file(name, i == len(files)-1); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (r *Report) file(name string, newest bool) error {
+	return eachLine(name, func(at int, text []byte, whole bool) error {
+		if !whole && newest {
+			r.Half = true
+			return nil
+		}
+		if why := r.line(text); why != "" {
+			return &Fault{File: name, Line: at, Why: why}
+		}
+		return nil
+	})
+}
+
+// line checks the next line and says what is wrong with it.
+func (r *Report) line(text []byte) string {
+	l, err := parse(text)
+	switch {
+	case err != nil:
+		return err.Error()
+	case r.Lines > 0 && l.Seq != r.Last+1:
+		return fmt.Sprintf("this is line %d of the chain, where line %d must be: lines are missing, added or swapped", l.Seq, r.Last+1)
+	case r.Lines > 0 && l.Prev != r.Hash, r.Lines == 0 && l.Seq == 1 && l.Prev != "":
+		return fmt.Sprintf("line %d of the chain does not follow the line before it: that one, or both, were written anew", l.Seq)
+	}
+	if r.Lines == 0 {
+		r.First, r.From = l.Seq, l.Time
+	}
+	r.Lines, r.Last, r.To, r.Hash = r.Lines+1, l.Seq, l.Time, l.Hash
+	return ""
+}
+
+// eachLine calls f with each line of a file; whole is false for one without an end.
+func eachLine(name string, f func(at int, text []byte, whole bool) error) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	in := bufio.NewScanner(file)
+	in.Buffer(make([]byte, 64<<10), maxLine)
+	in.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			return i + 1, data[:i+1], nil
+		}
+		if atEOF && len(data) > 0 {
+			return len(data), data, nil
+		}
+		return 0, nil, nil
+	})
+	at := 0
+	for in.Scan() {
+		at++
+		text, whole := bytes.CutSuffix(in.Bytes(), []byte("\n"))
+		if err := f(at, text, whole); err != nil {
+			return err
+		}
+	}
+	if errors.Is(in.Err(), bufio.ErrTooLong) {
+		return &Fault{File: name, Line: at + 1, Why: errNoLine.Error() + ": it is too long"}
+	}
+	return in.Err()
+}
+
+// end is where a chain goes on.
+type end struct {
+	last  Line
+	half  []byte // what follows the last whole line of the newest file
+	wrong error  // the last line is none
+}
+
+// endOf finds the end of the chain in the files of a log.
+func endOf(files []string) (e end, err error) {
+	if len(files) == 0 {
+		return end{}, nil
+	}
+	newest := files[len(files)-1]
+	text, err := tail(newest)
+	if err != nil {
+		return end{}, err
+	}
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	half := text[whole:]
+	if len(half) >= maxLine {
+		return end{}, fmt.Errorf("%s is no audit log: its last line is longer than any that kurad writes", newest)
+	}
+	if whole == 0 { // an empty file, or one with half a line only: the one before has the end
+		e, err = endOf(files[:len(files)-1])
+		e.half = half
+		return e, err
+	}
+	lines := bytes.Split(text[:whole-1], []byte("\n"))
+	e.half = half
+	e.last, e.wrong = parse(lines[len(lines)-1])
+	if e.wrong != nil {
+		// Numbers go on, so that a later line is not taken for this one.
+		e.last = Line{Seq: e.last.Seq}
+	}
+	return e, nil
+}
+
+// tail reads the end of a file, enough of it for the last two lines.
+func tail(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-2*maxLine), 2*maxLine))
+}

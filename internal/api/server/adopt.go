@@ -1,0 +1,210 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+type adoptInput struct {
+	KeyPath
+	Body body[api.AdoptRequest]
+}
+
+// adopt declares a server and takes containers that carry no labels over as its own, by
+// their ids and without touching them.
+func (s *Server) adopt(ctx context.Context, in *adoptInput) (*putOutput[fleet.ServerView], error) {
+	req, err := in.Body.value()
+	if err != nil {
+		return nil, err
+	}
+	key := in.key()
+	declared := fleet.Server{Account: key.Account, Region: key.Region, ImageTag: req.ImageTag}
+	if err := declared.Validate(); err != nil {
+		return nil, err
+	}
+	if len(req.Containers) == 0 {
+		return nil, adoptFault(key, "", "name at least one container, by its service: {\"cache\": \"<name or id>\"}")
+	}
+	var w api.Written[fleet.ServerView]
+	err = s.beside(ctx, func(ctx context.Context, right *store.Right) (err error) {
+		w, err = s.adoptOnce(ctx, right, declared, req.Containers)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return written(w, false), nil
+}
+
+func adoptFault(key fleet.ServerKey, service, format string, args ...any) error {
+	var v fleet.Invalid
+	pointer := "/containers"
+	if service != "" {
+		pointer += "/" + service
+	}
+	v.Add(pointer, format, args...)
+	return v.Err("adopt server " + key.String())
+}
+
+func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fleet.Server, named map[string]string) (w api.Written[fleet.ServerView], err error) {
+	key := declared.Key()
+	n, err := s.neighbourhood(ctx, key)
+	if err != nil {
+		return w, err
+	}
+	if err := n.faults("server " + key.String()); err != nil {
+		return w, err
+	}
+	r := n.region.Value
+	if r.Containers == nil {
+		return w, adoptFault(key, "", "region %q runs no containers: there is nothing to adopt", key.Region)
+	}
+	prev, err := present(s.records.Intent(ctx, key))
+	if err != nil {
+		return w, err
+	}
+	status, err := present(s.records.Status(ctx, key))
+	if err != nil {
+		return w, err
+	}
+	if prev.Exists() {
+		if err := s.mayAdopt(ctx, prev, declared.ImageTag); err != nil {
+			return w, err
+		}
+		declared = prev.Value.Server
+		if isAdopted(status.Value, named) {
+			view, err := s.readServer(ctx, key, false)
+			return api.Written[fleet.ServerView]{Object: view}, err
+		}
+	} else if r.Cordoned {
+		return w, adoptFault(key, "", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
+	}
+	if err := declared.ValidateIn(r); err != nil {
+		return w, err
+	}
+	if r.Hosts.Global != "" || s.globalHosts() {
+		if !right.IsAlone() {
+			return w, errShared
+		}
+		if err := s.catchUp(ctx); err != nil {
+			return w, err
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	listing := s.runtimes.Containers(within, r.Containers.Endpoint, 0)
+	if u := listing.Unreadable; u != nil {
+		return w, fleet.Errorf(fleet.CodeUnavailable, "adopt server %s: container endpoint %q cannot be read (%s): %s", key, listing.Endpoint, u.Reason, u.Message)
+	}
+	c := candidates{key: key, region: r, tag: declared.ImageTag, listing: listing, status: status.Value, env: s.env}
+	f, err := c.choose(named)
+	if err != nil {
+		return w, err
+	}
+	if err := s.portsFree(ctx, key, r, f.ports); err != nil {
+		return w, err
+	}
+	f.begun, f.status = listing.Begun, status
+	return s.storeServer(ctx, right, declared, n, prev, f, false)
+}
+
+// mayAdopt says why a server that is declared already cannot adopt.
+func (s *Server) mayAdopt(ctx context.Context, prev store.Versioned[fleet.Intent], tag string) error {
+	key := prev.Value.Key()
+	if prev.Value.Deleting != nil {
+		return fleet.Errorf(fleet.CodeConflict, "server %s is being destroyed; wait until it is gone, then adopt", key)
+	}
+	latest, err := present(s.records.Deployment(ctx, key, prev.Value.Deployment))
+	if err != nil {
+		return err
+	}
+	if latest.Exists() && latest.Value.ImageTag != tag || prev.Value.ImageTag != tag {
+		return fleet.Errorf(fleet.CodeConflict, "server %s is declared with image %s, not %s; name the one that is declared, or declare the other first", key, prev.Value.ImageTag, tag)
+	}
+	return nil
+}
+
+// isAdopted reports whether the very containers were adopted before, so that a repeated
+// request is no other one.
+func isAdopted(status fleet.Status, named map[string]string) bool {
+	for service, name := range named {
+		a, ok := status.Adopted[service]
+		if !ok || !refersTo(name, a.ID, a.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+// shortID is how many characters of an id name a container: as many as engines print.
+const shortID = 12
+
+func refersTo(ref, id, name string) bool {
+	return ref == id || ref == name || len(ref) >= shortID && strings.HasPrefix(id, ref)
+}
+
+// portsFree says who has a port that is to be taken over.
+func (s *Server) portsFree(ctx context.Context, key fleet.ServerKey, r fleet.Region, ports map[string]int) error {
+	for _, name := range sortedKeys(ports) {
+		res := store.ReservePort(r.Containers.Endpoint, ports[name])
+		owner, held, err := s.records.Owner(ctx, res)
+		if err != nil {
+			return err
+		}
+		if held && owner != key {
+			return adoptFault(key, strings.SplitN(name, "/", 2)[0], "%s, which the container publishes, is assigned to server %s", res, owner)
+		}
+	}
+	return nil
+}
+
+// adopting reports whether containers without labels are taken over.
+func (f found) adopting() bool { return len(f.containers) > 0 }
+
+// adopt records the containers in the server's status and returns it.
+func (f found) adopt(tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in fleet.Intent, now time.Time) *fleet.Status {
+	next := f.status.Value.Clone()
+	if !f.status.Exists() {
+		next = fleet.Status{Status: fleet.StatusProvisioning, Verdict: fleet.VerdictProgressing, VerdictReason: fleet.ReasonAccepted, Generation: in.Generation, Revision: d.Revision, Conditions: []fleet.Condition{}}
+	}
+	if next.Adopted == nil {
+		next.Adopted = map[string]fleet.Adoption{}
+	}
+	// A look that began before says nothing of what was adopted.
+	if next.EffectsUntil == nil || next.EffectsUntil.Before(f.begun) {
+		next.EffectsUntil = &f.begun
+	}
+	for _, doc := range d.Containers.Services {
+		c, ok := f.containers[doc.Service]
+		if !ok {
+			continue
+		}
+		next.Adopted[doc.Service] = fleet.Adoption{ID: c.ID, Name: c.Name, Digest: doc.Digest}
+		tx.AddEvent(fleet.Event{
+			Account: key.Account, Region: key.Region, At: now, Type: fleet.EventNormal, Reason: "Adopted",
+			Message: fmt.Sprintf("container %s (%.12s) is service %s from now on", c.Name, c.ID, doc.Service),
+		})
+	}
+	tx.PutStatus(f.status, key, next)
+	return &next
+}
+
+// lostPorts are the reservations of ports that a server had and has no more.
+func lostPorts(r fleet.Region, before, after fleet.Intent) []store.Reservation {
+	kept := slices.Collect(maps.Values(after.Ports))
+	var lost []store.Reservation
+	for _, port := range before.Ports {
+		if !slices.Contains(kept, port) {
+			lost = append(lost, store.ReservePort(r.Containers.Endpoint, port))
+		}
+	}
+	return lost
+}

@@ -1,0 +1,97 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
+	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// audited checks that a refusal is in the audit log, as the line after so many.
+func (w *world) audited(before int, method, path string, p api.Problem) {
+	w.t.Helper()
+	lines := w.audit.Entries()[before:]
+	if len(lines) != 1 {
+		w.t.Errorf("%s %s: %d lines in the audit log, want one: %+v", method, path, len(lines), lines)
+		return
+	}
+	l := lines[0]
+	got := audit.Entry{Event: l.Event, RequestID: l.RequestID, Method: l.Method, Path: l.Path, Status: l.Status, Code: l.Code, Reason: l.Reason}
+	want := audit.Entry{Event: audit.EventCall, RequestID: p.RequestID, Method: method, Path: path, Status: p.Status, Code: string(p.Code), Reason: p.Detail}
+	if d := cmp.Diff(want, got); d != "" || l.Time.IsZero() || !strings.HasPrefix(l.Source, "127.0.0.1:") {
+		w.t.Errorf("%s %s: the audit log (-want +got):\n%s%+v", method, path, d, l)
+	}
+}
+
+func TestAudit_aChangeIsWrittenDownBeforeItsAnswer(t *testing.T) {
+	w := newWorld(t)
+	token := w.token("writer", fleet.ScopeWrite)
+	before := len(w.audit.Entries())
+	w.do("GET", "/v1/accounts", "", token)
+	w.do("PUT", "/v1/accounts/acme?dry_run=true", `{"id":"acme"}`, token)
+	w.do("PUT", "/v1/accounts/acme", `{"id":"acme"}`, token)
+	w.do("PUT", "/v1/accounts/acme", `{"id":"other"}`, token)
+	w.do("POST", "/v1/nowhere", "", token)
+	var got []string
+	for _, l := range w.audit.Entries()[before:] {
+		got = append(got, fmt.Sprint(l.TokenName, " ", l.Scope, " ", l.Method, " ", l.Path, " ", l.DryRun, " ", l.Status, " ", l.Code, " ", l.Reason))
+	}
+	want := []string{
+		"writer write PUT /v1/accounts/acme true 200  ",
+		"writer write PUT /v1/accounts/acme false 201  ",
+		"writer write PUT /v1/accounts/acme false 422 invalid ",
+		"  POST /v1/nowhere false 404 no_such_route ",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("the audit log (-want +got):\n%s", d)
+	}
+}
+
+func TestAudit_withoutItsLineNothingIsChangedAndNothingIsAnswered(t *testing.T) {
+	w := newWorld(t)
+	w.audit.Fail(errors.New("no space left on device"))
+	// Not even a refusal leaves without its line.
+	for _, c := range []struct{ method, path, body, token string }{
+		{"PUT", "/v1/accounts/acme", `{"id":"acme"}`, w.admin}, {"DELETE", "/v1/accounts/acme", "", ""}, {"GET", "/v1/accounts", "", "wrong"},
+	} {
+		p := w.problem(c.method, c.path, c.body, c.token)
+		if p.Status != 503 || p.Code != fleet.CodeUnavailable || !strings.Contains(p.Detail, "audit log: no space left on device") || !strings.Contains(p.Detail, "--audit-log") {
+			t.Errorf("%s %s: %+v", c.method, c.path, p)
+		}
+	}
+	if resp, _ := w.do("GET", "/v1/accounts", "", w.admin); resp.StatusCode != 200 {
+		t.Errorf("reads: %d", resp.StatusCode)
+	}
+	w.audit.Fail(nil)
+	if p := w.problem("GET", "/v1/accounts/acme", "", w.admin); p.Status != 404 {
+		t.Errorf("it was made: %+v", p)
+	}
+	if resp, b := w.do("PUT", "/v1/accounts/acme", `{"id":"acme"}`, w.admin); resp.StatusCode != 201 {
+		t.Errorf("%d %s", resp.StatusCode, b)
+	}
+}
+
+// breaking fails at the line of a change, as a disk that fills up does.
+type breaking struct{ *audit.Memory }
+
+func (b breaking) Write(e audit.Entry, changed bool) error {
+	if changed {
+		return errors.New("no space left on device")
+	}
+	return b.Memory.Write(e, changed)
+}
+
+func TestAudit_aChangeWhoseLineCannotBeWrittenIsNotAcknowledged(t *testing.T) {
+	w := newWorld(t, func(c *server.Config) { c.Audit = breaking{&audit.Memory{}} })
+	resp, b := w.do("PUT", "/v1/accounts/acme", `{"id":"acme"}`, w.admin)
+	if resp.StatusCode != 503 || !strings.Contains(string(b), "may have been done") || resp.Header.Get("Content-Type") != api.ContentTypeProblem || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, b)
+	}
+}

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/net/netutil"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// maxConnections is how many connections are open at once; more wait to be accepted.
+// Each long poll of a client without HTTP/2 holds one.
+const maxConnections = 2048
+
+// HTTPServer returns an http.Server for the handler with every limit set. An answer
+// may take as long as the longest wait; a request must arrive quickly.
+func HTTPServer(addr string, handler http.Handler, log hclog.Logger) *http.Server {
+	return &http.Server{
+		Addr: addr, Handler: handler,
+		ReadHeaderTimeout: 5 * time.Second, // of a TLS handshake as well
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      api.MaxWait + 30*time.Second,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+	}
+}
+
+// Listen opens the daemon's address, for a bounded number of connections. Unless TLS is put on
+// it (Certificate.Secure), that must be a loopback one: a token in the clear is no token.
+func Listen(addr string, secure bool) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fleet.Errorf(fleet.CodeInvalid, "listen address %q: must be host:port, such as 127.0.0.1:7433", addr)
+	}
+	if ip := net.ParseIP(host); !secure && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fleet.Errorf(fleet.CodeInvalid, "listen address %q: without TLS it must be a loopback address such as 127.0.0.1, "+
+			"for tokens would cross the network in the clear; give a certificate with --tls-cert and --tls-key, or let kurad make one with --tls-generate", addr)
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return netutil.LimitListener(l, maxConnections), nil
+}

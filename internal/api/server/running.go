@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// found is what a declaration takes over from containers that run already.
+type found struct {
+	ports       map[string]int // host ports by "<service>/<port name>"
+	restartMark string         // of a redeploy before the record was lost
+
+	// Of a request to adopt:
+	containers map[string]fleet.Container // by service
+	begun      time.Time                  // when they were looked at
+	status     store.Versioned[fleet.Status]
+}
+
+const (
+	// freshEnough is how old the listing may be that a new declaration reads ports from:
+	// many are declared at once, and those of a server that is not declared stand still.
+	freshEnough = time.Second
+	// listWithin bounds how long a declaration waits for it.
+	listWithin = 3 * time.Second
+)
+
+// running looks for containers with a server's own labels before it is declared: its
+// record was lost, and it goes on with their ports, so that they render to what they are
+// and keep running. An endpoint that cannot be read is no reason to refuse: the first
+// choice of a port is the same for ever.
+func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Region) found {
+	if r.Containers == nil {
+		return found{}
+	}
+	within, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	f := found{ports: map[string]int{}}
+	for _, c := range s.runtimes.Containers(within, r.Containers.Endpoint, freshEnough).Containers {
+		if c.Foreign != "" || c.Account != key.Account || c.Region != key.Region {
+			continue
+		}
+		f.restartMark = c.RestartMark
+		for _, need := range fleet.PortNeeds(r) {
+			if need.Service != c.Service || need.Fixed != 0 {
+				continue
+			}
+			if port := c.Ports[published(r, need)]; port != 0 {
+				f.ports[need.Key()] = port
+			}
+		}
+	}
+	return f
+}
+
+// published names a port of the region's document as the engine lists it.
+func published(r fleet.Region, need fleet.PortNeed) string {
+	return fmt.Sprintf("%d/%s", r.Containers.Services[need.Service].Ports[need.Port].Container, need.Protocol)
+}
+
+// keptPorts are the ports that a server has and those that were found, unless somebody
+// else has them meanwhile.
+func (f found) keptPorts(have map[string]int, used map[int]bool) map[string]int {
+	if len(f.ports) == 0 {
+		return have
+	}
+	ports := maps.Clone(have)
+	if ports == nil {
+		ports = map[string]int{}
+	}
+	for key, port := range f.ports {
+		// What is adopted publishes what it does: whether nobody else has it was checked.
+		if f.adopting() || !used[port] {
+			ports[key], used[port] = port, true
+		}
+	}
+	return ports
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// lookEvery is how often, at most, the files of a certificate are looked at: at the
+// first connection after that time.
+const lookEvery = time.Second
+
+// Certificate is the certificate that the API shows. It is read again when its files
+// change, without a restart: at a handshake, so that nothing need run for it. Files
+// that do not fit together change nothing but the log, once.
+type Certificate struct {
+	certFile, keyFile string
+	log               hclog.Logger
+	now               func() time.Time
+	// renew makes the files anew where it is time to; nil: somebody else does.
+	renew func(now time.Time) error
+
+	mu      sync.Mutex
+	shown   *tls.Certificate
+	looked  time.Time
+	content [sha256.Size]byte // of the files when they were read last
+}
+
+// LoadCertificate reads a certificate with its chain, and its key, from PEM files.
+func LoadCertificate(certFile, keyFile string, log hclog.Logger, now func() time.Time) (*Certificate, error) {
+	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log, now: now}
+	if err := c.read(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Secure puts TLS on a listener.
+func (c *Certificate) Secure(l net.Listener) net.Listener {
+	return tls.NewListener(l, &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.present(), nil },
+	})
+}
+
+// present returns the certificate to show now.
+func (c *Certificate) present() *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.now(); now.Sub(c.looked) >= lookEvery {
+		c.looked = now
+		c.look(now)
+	}
+	return c.shown
+}
+
+func (c *Certificate) look(now time.Time) {
+	if c.renew != nil {
+		if err := c.renew(now); err != nil {
+			c.log.Error("the certificate of the API cannot be renewed", "file", c.certFile, "until", c.shown.Leaf.NotAfter, "error", err)
+		}
+	}
+	before := c.content
+	if err := c.read(); err != nil {
+		if c.content != before { // said once of what is the same
+			c.log.Error("the new certificate of the API cannot be used; the one before stays", "file", c.certFile, "until", c.shown.Leaf.NotAfter, "error", err)
+		}
+		return
+	}
+	if c.content != before {
+		c.log.Info("the API has a new certificate", "file", c.certFile, "until", c.shown.Leaf.NotAfter)
+	}
+}
+
+// read takes the files in, unless they are as they were.
+func (c *Certificate) read() error {
+	cert, errC := os.ReadFile(c.certFile)
+	key, errK := os.ReadFile(c.keyFile)
+	content := sha256.Sum256(bytes.Join([][]byte{cert, key, errorText(errC), errorText(errK)}, []byte{0}))
+	if c.shown != nil && content == c.content {
+		return nil
+	}
+	c.content = content
+	if err := errors.Join(errC, errK); err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return fmt.Errorf("certificate %s and key %s: %w", c.certFile, c.keyFile, err)
+	}
+	if pair.Leaf == nil {
+		if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+			return fmt.Errorf("certificate %s: %w", c.certFile, err)
+		}
+	}
+	if now := c.now(); now.After(pair.Leaf.NotAfter) {
+		return fleet.Errorf(fleet.CodeInvalid, "certificate %s expired at %s; put a new one there", c.certFile, pair.Leaf.NotAfter.Format(time.RFC3339))
+	}
+	c.shown = &pair
+	return nil
+}
+
+func errorText(err error) []byte {
+	if err == nil {
+		return nil
+	}
+	return []byte(err.Error())
+}
