@@ -23,6 +23,16 @@ import (
 type turnStore struct {
 	*store.Records
 	view *store.View
+	lost func() // called when the store says that this kurad leads no more
+}
+
+// CommitTurn implements reconcile.Store.
+func (s turnStore) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
+	err := s.Records.CommitTurn(ctx, w)
+	if errors.Is(err, store.ErrNotLeader) {
+		s.lost()
+	}
+	return err
 }
 
 func (s turnStore) ServerKeys() []fleet.ServerKey { return s.view.ServerKeys() }
@@ -50,6 +60,7 @@ func (p probes) Now(ctx context.Context, key fleet.ServerKey) error {
 // runtimes are the endpoints that this daemon was given.
 type runtimes struct {
 	containers map[string]*containers.Endpoint
+	listers    map[string]*lister
 }
 
 func openRuntimes(endpoints []string, envSets map[string]string, env fleet.Environment, log hclog.Logger) (*runtimes, error) {
@@ -61,7 +72,7 @@ func openRuntimes(endpoints []string, envSets map[string]string, env fleet.Envir
 		}
 		sets[name] = set
 	}
-	r := &runtimes{containers: map[string]*containers.Endpoint{}}
+	r := &runtimes{containers: map[string]*containers.Endpoint{}, listers: map[string]*lister{}}
 	for _, text := range endpoints {
 		cfg, err := containers.ParseEndpoint(text)
 		if err != nil {
@@ -75,7 +86,7 @@ func openRuntimes(endpoints []string, envSets map[string]string, env fleet.Envir
 		if err != nil {
 			return nil, err
 		}
-		r.containers[cfg.Name] = e
+		r.containers[cfg.Name], r.listers[cfg.Name] = e, &lister{endpoint: e}
 	}
 	return r, nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 )
 
 // files in the data directory, by which the other commands find a daemon.
@@ -20,9 +20,9 @@ const (
 )
 
 // writeEndpoint leaves the API's address for the other commands.
-func writeEndpoint(dataDir string, addr net.Addr) error {
+func writeEndpoint(dataDir, url string) error {
 	path := filepath.Join(dataDir, endpointFile)
-	if err := os.WriteFile(path, []byte("http://"+addr.String()+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(url+"\n"), 0o600); err != nil {
 		return fmt.Errorf("leave the address for the other commands: %w", err)
 	}
 	return nil
@@ -31,17 +31,24 @@ func writeEndpoint(dataDir string, addr net.Addr) error {
 // target says which daemon a command talks to: flags first, then KURA_*, then the data
 // directory.
 type target struct {
-	endpoint, token, tokenFile, dataDir string
+	endpoint, token, tokenFile, dataDir, caFile string
 }
 
 func (t *target) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&t.endpoint, "endpoint", "", "address of the daemon (KURA_ENDPOINT, or found in the data directory)")
 	f.StringVar(&t.tokenFile, "token-file", "", "file that holds the token (KURA_TOKEN_FILE or KURA_TOKEN, or found in the data directory)")
+	f.StringVar(&t.caFile, "ca-certificate", "", "PEM file of the certificate authority of the daemon's certificate (KURA_CA_CERTIFICATE, or found in the data directory; otherwise those that the system trusts)")
 	f.StringVar(&t.dataDir, "data-dir", defaultDataDir(), "data directory of a daemon on this machine (KURA_DATA_DIR)")
 }
 
-func (t *target) client() (*api.Client, error) {
+func (t *target) client() (*api.Client, error) { return t.dial(false) }
+
+// impatient returns a client that reports at once when nobody answers, for commands that
+// try again by themselves.
+func (t *target) impatient() (*api.Client, error) { return t.dial(true) }
+
+func (t *target) dial(impatient bool) (*api.Client, error) {
 	endpoint := first(t.endpoint, os.Getenv("KURA_ENDPOINT"))
 	if endpoint == "" {
 		text, err := os.ReadFile(filepath.Join(t.dataDir, endpointFile))
@@ -62,7 +69,32 @@ func (t *target) client() (*api.Client, error) {
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	return api.New(api.Config{Endpoint: endpoint, Token: api.NewSecret(token), UserAgent: "kurad/" + version})
+	ca, err := t.authority(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Config{Endpoint: endpoint, Token: api.NewSecret(token), CACertificate: ca, Environment: os.Getenv("KURA_ENVIRONMENT"), Impatient: impatient, UserAgent: "kurad/" + version})
+}
+
+// authority returns the certificates that the daemon's own must come from; "" means
+// those that the system trusts.
+func (t *target) authority(endpoint string) (string, error) {
+	path := first(t.caFile, os.Getenv("KURA_CA_CERTIFICATE"))
+	named := path != ""
+	if !named {
+		path = filepath.Join(t.dataDir, tlsFolder, server.CAFile)
+	}
+	if !strings.HasPrefix(endpoint, "https://") {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !named && errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the certificate authority: %w; name another file with --ca-certificate or KURA_CA_CERTIFICATE", err)
+	}
+	return string(text), nil
 }
 
 func first(texts ...string) string {

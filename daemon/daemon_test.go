@@ -29,7 +29,7 @@ type inProcess struct {
 
 func optionsFor(t *testing.T) options {
 	return options{
-		environment: "staging", dataDir: t.TempDir(), listen: "127.0.0.1:0", tick: 100 * time.Millisecond,
+		environment: "staging", dataDir: t.TempDir(), listen: "127.0.0.1:0", tick: 100 * time.Millisecond, aliasPeriod: 7 * 24 * time.Hour,
 		resolver:  "127.0.0.1:1", // nobody answers there, at once
 		endpoints: []string{"local=unix://" + filepath.Join(t.TempDir(), "no.sock") + ",ports=20000-20009"},
 	}
@@ -44,6 +44,11 @@ func startInProcess(t *testing.T, o options, change ...func(*daemon)) *inProcess
 	for _, c := range change {
 		c(d)
 	}
+	return runInProcess(t, o, d)
+}
+
+func runInProcess(t *testing.T, o options, d *daemon) *inProcess {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.run(ctx) }()
@@ -59,6 +64,7 @@ func startInProcess(t *testing.T, o options, change ...func(*daemon)) *inProcess
 		}
 	}
 	t.Cleanup(func() { _ = p.end() }) // for the tests that failed before they ended it
+	var err error
 	if p.client, err = (&target{dataDir: o.dataDir}).client(); err != nil {
 		t.Fatal(err)
 	}

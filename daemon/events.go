@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,21 +20,21 @@ func eventsCommand() *cobra.Command {
 		t      target
 		limit  int
 		output string
+		follow bool
 	)
 	c := &cobra.Command{
 		Use:   "events [account/region]",
 		Short: "Show what happened, the newest last",
-		Args:  cobra.MaximumNArgs(1),
+		Long: "Show what happened, the newest last. With --follow it goes on with every new event, once and in order,\n" +
+			"until it is interrupted; it outlives a restart of the daemon. As json, each event is then a line.",
+		Example: "  kurad events\n  kurad events acme/eu --follow\n  kurad events -f -o json | jq 'select(.type == \"Warning\")'",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "table" && output != "json" {
-				return fmt.Errorf("--output %q is neither table nor json", output)
-			}
-			if limit < 1 {
-				return fmt.Errorf("--limit %d is not at least 1", limit)
-			}
-			c, err := t.client()
-			if err != nil {
+			if err := knownOutput(output); err != nil {
 				return err
+			}
+			if limit < 1 || limit > api.MaxPage {
+				return usagef("--limit %d is not between 1 and %d", limit, api.MaxPage)
 			}
 			filter := api.EventFilter{Limit: limit}
 			if len(args) == 1 {
@@ -38,6 +43,14 @@ func eventsCommand() *cobra.Command {
 					return err
 				}
 				filter.Account, filter.Region = key.Account, key.Region
+			}
+			if follow {
+				f := follower{connect: t.impatient, filter: filter, out: cmd.OutOrStdout(), said: cmd.ErrOrStderr(), json: output == "json"}
+				return f.run(cmd.Context())
+			}
+			c, err := t.client()
+			if err != nil {
+				return err
 			}
 			events, err := c.Events(cmd.Context(), filter)
 			if err != nil {
@@ -56,7 +69,108 @@ func eventsCommand() *cobra.Command {
 		},
 	}
 	t.flags(c)
-	c.Flags().IntVar(&limit, "limit", 50, "how many at most, the newest ones")
+	c.Flags().IntVar(&limit, "limit", 50, "how many at most, the newest ones; with --follow, to begin with")
 	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with every new event until interrupted")
 	return c
+}
+
+func knownOutput(output string) error {
+	if output != "table" && output != "json" {
+		return usagef("--output %q is neither table nor json", output)
+	}
+	return nil
+}
+
+// follower prints every event once, in order, as it happens.
+type follower struct {
+	connect   func() (*api.Client, error)
+	filter    api.EventFilter
+	out, said io.Writer
+	json      bool
+
+	last []fleet.Event // printed last, so that a full answer repeats none
+}
+
+func (f *follower) run(ctx context.Context) error {
+	cursor, lost := "", false
+	var client *api.Client
+	for {
+		changes, err := f.poll(ctx, &client, cursor)
+		switch {
+		case ctx.Err() != nil:
+			return nil // interrupted, as it is meant to be
+		case err != nil && (cursor == "" || !passes(err)):
+			return err
+		case err != nil:
+			if !lost {
+				fmt.Fprintf(f.said, "kurad: %v; trying again until it answers\n", err)
+			}
+			client, lost = nil, true // a daemon that starts again may have another address
+			if !rest(ctx, time.Second) {
+				return nil
+			}
+			continue
+		case lost:
+			fmt.Fprintln(f.said, "kurad: it answers again")
+			lost = false
+		}
+		if changes.Full && cursor != "" {
+			fmt.Fprintln(f.said, "kurad: this is another store, or too much happened meanwhile: what is kept follows, some may be missing")
+		}
+		for _, e := range changes.Items {
+			if err := f.print(e, changes.Full); err != nil {
+				return err
+			}
+		}
+		cursor, f.filter.Limit = changes.Cursor, api.MaxPage
+	}
+}
+
+func (f *follower) poll(ctx context.Context, client **api.Client, cursor string) (api.EventChanges, error) {
+	if *client == nil {
+		c, err := f.connect()
+		if err != nil {
+			return api.EventChanges{}, err
+		}
+		*client = c
+	}
+	return (*client).WaitEvents(ctx, f.filter, cursor, 30*time.Second)
+}
+
+func (f *follower) print(e fleet.Event, again bool) error {
+	e.At = e.At.UTC()
+	if again && slices.Contains(f.last, e) {
+		return nil
+	}
+	if f.last = append(f.last, e); len(f.last) > 2*api.MaxPage {
+		f.last = slices.Clone(f.last[api.MaxPage:])
+	}
+	if f.json {
+		return json.NewEncoder(f.out).Encode(e)
+	}
+	_, err := fmt.Fprintf(f.out, "%s  %-20s  %-7s  %-18s  %s\n", e.At.Local().Format(time.DateTime), e.Account+"/"+e.Region, e.Type, e.Reason, strings.ReplaceAll(e.Message, "\n", " "))
+	return err
+}
+
+// passes reports whether an error may pass by itself: whoever follows tries again.
+func passes(err error) bool {
+	switch exitCode(err) {
+	case exitNoAnswer, exitError:
+		return true
+	default:
+		return false
+	}
+}
+
+// rest waits, unless the context ends first.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -27,7 +27,7 @@ func kuradCommand(t *testing.T, args ...string) (stdout, stderr string, err erro
 // noEnvironment takes what this shell has set out of the way.
 func noEnvironment(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"KURA_ENVIRONMENT", "KURA_DATA_DIR", "KURA_ENDPOINT", "KURA_TOKEN", "KURA_TOKEN_FILE"} {
+	for _, name := range []string{"KURA_ENVIRONMENT", "KURA_DATA_DIR", "KURA_ENDPOINT", "KURA_TOKEN", "KURA_TOKEN_FILE", "KURA_CA_CERTIFICATE"} {
 		t.Setenv(name, "")
 	}
 }
@@ -57,7 +57,8 @@ func TestServe_refusesFlagsThatMeanNothingBeforeItOpensAnything(t *testing.T) {
 		"H2: suffix that ends in another":        {[]string{"--environment", "x", "--env-suffix", "-x-staging"}, []string{`"-x-staging"`, `"-staging"`}},
 		"neighbour without a suffix":             {staging("--zone-environment", "preview="), []string{`"preview"`, "suffix"}},
 		"endpoint without a socket":              {staging("--container-endpoint", "local"), []string{`"local"`, "name=unix:///"}},
-		"endpoint over tcp":                      {staging("--container-endpoint", "local=tcp://10.0.0.1:2375"), []string{"tcp://", "unix socket"}},
+		"endpoint over tcp without TLS":          {staging("--container-endpoint", "local=tcp://10.0.0.1:2375"), []string{"tcp://", "has no TLS"}},
+		"endpoint with files that are not there": {staging("--container-endpoint", "local=tcp://10.0.0.1:2376,ca=/no/such.pem"), []string{`"local"`, "/no/such.pem"}},
 		"endpoint with a bad range":              {staging("--container-endpoint", local+",ports=9-5"), []string{"9-5", "20000-29999"}},
 		"endpoint given twice":                   {staging("--container-endpoint", local, "--container-endpoint", local), []string{`"local"`, "twice"}},
 		"bad cidr":                               {staging("--probe-allow-cidr", "10/8"), []string{"--probe-allow-cidr", `"10/8"`, "10.0.0.0/8"}},
@@ -65,6 +66,7 @@ func TestServe_refusesFlagsThatMeanNothingBeforeItOpensAnything(t *testing.T) {
 		"CA file that is not there":              {staging("--probe-ca", "/no/such.pem"), []string{"--probe-ca", "/no/such.pem"}},
 		"CA file without a certificate":          {staging("--probe-ca", file(t, "hello")), []string{"--probe-ca", "PEM"}},
 		"tick too short":                         {staging("--tick", "1ms"), []string{"--tick", "1ms", "100ms"}},
+		"H8: an alias period of no length":       {staging("--alias-period", "0s"), []string{"--alias-period", "168h"}},
 		"C9: an address of the network":          {staging("--listen", "0.0.0.0:7433"), []string{"--listen", "0.0.0.0:7433", "loopback"}},
 		"an address without a port":              {staging("--listen", "127.0.0.1"), []string{"--listen", "127.0.0.1:7433"}},
 		"log level":                              {staging("--log-level", "loud"), []string{"--log-level", `"loud"`, "debug"}},

@@ -44,10 +44,18 @@ func startKurad(t *testing.T, flags ...string) *kurad { return startKuradFor(t, 
 
 func startKuradFor(t *testing.T, environment string, flags ...string) *kurad {
 	t.Helper()
-	k := &kurad{t: t, dir: t.TempDir(), env: environment, log: &output{}}
+	k := newKurad(t, environment, t.TempDir(), real.portRange(), flags...)
+	k.start()
+	return k
+}
+
+// newKurad returns a daemon that start starts. It ends with the test.
+func newKurad(t *testing.T, environment, dir, ports string, flags ...string) *kurad {
+	t.Helper()
+	k := &kurad{t: t, dir: dir, env: environment, log: &output{}}
 	k.flags = append([]string{
 		"serve", "--environment", environment, "--data-dir", k.dir, "--listen", "127.0.0.1:0", "--tick", "1s", "--log-level", "debug",
-		"--container-endpoint", "local=unix://" + real.engine.Socket() + ",address=127.0.0.1,ports=" + real.portRange() + ",mounts=" + real.tls,
+		"--container-endpoint", "local=unix://" + real.engine.Socket() + ",address=127.0.0.1,ports=" + ports + ",mounts=" + real.tls,
 		"--resolver", real.dns.Addr(), "--probe-ca", real.files.CA, "--probe-allow-cidr", "127.0.0.0/8",
 	}, flags...)
 	t.Cleanup(func() {
@@ -58,7 +66,6 @@ func startKuradFor(t *testing.T, environment string, flags ...string) *kurad {
 			t.Logf("what kurad logged last:\n%s", k.log.tail(120))
 		}
 	})
-	k.start()
 	return k
 }
 

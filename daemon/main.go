@@ -25,7 +25,7 @@ func main() {
 			fmt.Fprintln(os.Stderr, "kurad:", err)
 		}
 		stop()
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 
@@ -36,6 +36,9 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(serveCommand(), statusCommand(), eventsCommand(), tokenCommand(), versionCommand())
+	root.AddCommand(serveCommand(), statusCommand(), eventsCommand(), waitCommand(), tokenCommand(), auditCommand(), snapshotCommand(), adoptCommand(), orphansCommand(), versionCommand())
+	root.AddCommand(exitCodesTopic())
+	strict(root)
+	complete(root)
 	return root
 }

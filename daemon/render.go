@@ -22,19 +22,91 @@ func printServers(w io.Writer, list []fleet.ServerView) {
 		fmt.Fprintln(w, "no servers are declared here")
 		return
 	}
+	sortServers(list)
+	printFitting(w, list, 0)
+}
+
+func sortServers(list []fleet.ServerView) {
 	slices.SortFunc(list, func(a, b fleet.ServerView) int {
 		return strings.Compare(a.Region+"/"+a.Account, b.Region+"/"+b.Account)
 	})
-	t := newTable()
-	t.AppendHeader(table.Row{"Server", "Verdict", "Reason", "Desired", "Observed", "Serving", "Ready", "For", "Seen"})
-	for _, s := range list {
+}
+
+// printFitting prints the table of servers in lines of at most width columns; 0: of any
+// length. What matters least goes first: texts are cut short, then columns are left out.
+func printFitting(w io.Writer, list []fleet.ServerView, width int) {
+	header := []string{"Server", "Verdict", "Reason", "Desired", "Observed", "Serving", "Ready", "For", "Seen"}
+	rows := make([][]string, len(list))
+	widths := make([]int, len(header))
+	for i, name := range header {
+		widths[i] = len(name)
+	}
+	for i, s := range list {
 		ready, since := readyOf(s)
-		t.AppendRow(table.Row{
+		rows[i] = []string{
 			s.Account + "/" + s.Region, paint(w, s.Verdict), dash(string(s.Reason)), s.Intent.ImageTag,
 			dash(s.ObservedImageTag), dash(s.ServingImageTag), ready, since, seen(s),
-		})
+		}
+		for j, cell := range rows[i] {
+			widths[j] = max(widths[j], text.StringWidthWithoutEscSequences(cell))
+		}
+	}
+	fit(widths, width)
+	t := newTable()
+	var configs []table.ColumnConfig
+	for j, most := range widths {
+		configs = append(configs, table.ColumnConfig{Number: j + 1, Hidden: most == 0, WidthMax: most, WidthMaxEnforcer: func(cell string, most int) string {
+			return text.Snip(cell, most, "…")
+		}})
+	}
+	t.SetColumnConfigs(configs)
+	row := func(cells []string) table.Row {
+		var r table.Row
+		for _, cell := range cells {
+			r = append(r, cell)
+		}
+		return r
+	}
+	t.AppendHeader(row(header))
+	for _, cells := range rows {
+		t.AppendRow(row(cells))
 	}
 	render(w, t)
+}
+
+// fit makes the columns of the table of servers narrower until they fit; 0 leaves one out.
+func fit(widths []int, width int) {
+	const server, reason, desired, observed, serving, ready, since, last = 0, 2, 3, 4, 5, 6, 7, 8
+	wide := func() bool {
+		sum := 0
+		for _, w := range widths {
+			if w > 0 {
+				sum += w + 2 // a blank on either side
+			}
+		}
+		return width > 0 && sum > width
+	}
+	shorten := func(least int, columns ...int) {
+		for wide() {
+			widest := columns[0]
+			for _, c := range columns {
+				if widths[c] > widths[widest] {
+					widest = c
+				}
+			}
+			if widths[widest] <= least {
+				return
+			}
+			widths[widest]--
+		}
+	}
+	shorten(16, reason, desired, observed, serving, last)
+	for _, column := range []int{last, serving, since, ready, observed, desired} {
+		if wide() {
+			widths[column] = 0
+		}
+	}
+	shorten(8, server, reason)
 }
 
 // readyOf says whether the endpoint answers, and for how long the summary has been as
@@ -146,7 +218,7 @@ func printJSON(w io.Writer, v any) error {
 
 // paint colours a verdict on a terminal, unless NO_COLOR says not to.
 func paint(w io.Writer, v fleet.Verdict) string {
-	if !isTerminal(w) || os.Getenv("NO_COLOR") != "" {
+	if _, drawn := w.(*canvas); !drawn && !isTerminal(w) || os.Getenv("NO_COLOR") != "" {
 		return string(v)
 	}
 	switch v {

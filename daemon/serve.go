@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
-	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
 
@@ -27,13 +28,19 @@ type options struct {
 	suffix      string
 	neighbours  map[string]string
 	dataDir     string
+	store       storeOptions
 	listen      string
+	tls         tlsOptions
+	auditLog    string
+	advertise   string
+	peerRoots   []string
 	endpoints   []string
 	envSets     map[string]string
 	resolver    string
 	allow       []string
 	roots       []string
 	tick        time.Duration
+	aliasPeriod time.Duration
 	paused      bool
 	logLevel    string
 	logFormat   string
@@ -56,13 +63,19 @@ func serveCommand() *cobra.Command {
 	f.StringVar(&o.suffix, "env-suffix", "", "suffix of a custom environment's hosts, for example -preview")
 	f.StringToStringVar(&o.neighbours, "zone-environment", nil, "another environment that shares the DNS zone, with its suffix: preview=-preview; production, staging and canary are known")
 	f.StringVar(&o.dataDir, "data-dir", defaultDataDir(), "where the store and the first token are kept (KURA_DATA_DIR)")
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7433", "address of the API; only loopback, for there is no TLS yet")
-	f.StringArrayVar(&o.endpoints, "container-endpoint", nil, "container engine that regions may name: name=unix:///run/podman.sock[,address=127.0.0.1][,ports=20000-29999][,mounts=/srv/kura]; repeatable")
+	o.store.flags(f)
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7433", "address of the API; any other than loopback needs TLS")
+	o.tls.flags(f)
+	f.StringVar(&o.auditLog, "audit-log", "", "file of the audit log; by default <data-dir>/audit.log")
+	f.StringVar(&o.advertise, "advertise", "", "URL at which the other kurads of the same store reach this one; by default where it listens")
+	f.StringArrayVar(&o.peerRoots, "peer-ca", nil, "PEM file of a certificate authority that signed the certificates of the other kurads, besides the system's; repeatable")
+	f.StringArrayVar(&o.endpoints, "container-endpoint", nil, "container engine that regions may name: name=unix:///run/podman.sock or name=tcp://host:port,ca=/ca.pem,cert=/cert.pem,key=/key.pem, then [,address=127.0.0.1][,ports=20000-29999][,mounts=/srv/kura]; repeatable")
 	f.StringToStringVar(&o.envSets, "env-set", nil, "file of NAME=value lines that documents may name by env_from: name=/path; repeatable")
 	f.StringVar(&o.resolver, "resolver", "", "DNS server that probes ask, host:port; the system's by default")
 	f.StringArrayVar(&o.allow, "probe-allow-cidr", nil, "loopback, private or link-local addresses that may be probed, for example 127.0.0.0/8; repeatable")
 	f.StringArrayVar(&o.roots, "probe-ca", nil, "PEM file of a certificate authority that probes trust besides the system's; repeatable")
 	f.DurationVar(&o.tick, "tick", 10*time.Second, "time between listings of a container endpoint")
+	f.DurationVar(&o.aliasPeriod, "alias-period", 7*24*time.Hour, "how long the old host of a server that moved is kept for it, so that no other server gets it")
 	f.BoolVar(&o.paused, "paused", false, "observe and answer, but change nothing on any runtime")
 	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
@@ -93,16 +106,20 @@ func serve(ctx context.Context, o options, logTo io.Writer) error {
 
 // daemon is everything that serve runs, wired.
 type daemon struct {
-	log      hclog.Logger
-	env      fleet.Environment
-	store    store.Store
-	records  *store.Records
-	view     *store.View
-	watcher  *readiness.Watcher
-	loop     *reconcile.Reconciler
-	runtimes *runtimes
-	api      *server.Server
-	listener net.Listener
+	options    options
+	log        hclog.Logger
+	env        fleet.Environment
+	store      store.Store
+	records    *store.Records
+	view       *store.View
+	prober     *readiness.Prober
+	declared   *declaredProbes
+	runtimes   *runtimes
+	mandate    standing // what runs while this kurad leads
+	api        *server.Server
+	audit      *audit.Log
+	listener   net.Listener
+	advertised string
 }
 
 // newDaemon checks every flag before it opens anything, then opens the address and the
@@ -118,6 +135,9 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if o.tick < 100*time.Millisecond {
 		return nil, fmt.Errorf("--tick %s is too short: 100ms is the least", o.tick)
 	}
+	if o.aliasPeriod <= 0 {
+		return nil, fmt.Errorf("--alias-period %s is no length of time: give one such as 168h", o.aliasPeriod)
+	}
 	allow, err := readiness.ParseAllow(o.allow)
 	if err != nil {
 		return nil, err
@@ -126,44 +146,58 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if err != nil {
 		return nil, err
 	}
+	peers, err := readiness.LoadRoots(o.peerRoots...)
+	if err != nil {
+		return nil, fmt.Errorf("--peer-ca: %w", err)
+	}
 	rts, err := openRuntimes(o.endpoints, o.envSets, env, log.Named("runtime"))
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{log: log, env: env, runtimes: rts}
+	if err := o.tls.check(o.listen); err != nil {
+		return nil, err
+	}
+	d := &daemon{options: o, log: log, env: env, runtimes: rts}
 	defer func() {
 		if err != nil {
 			d.close()
 		}
 	}()
-	if d.listener, err = server.Listen(o.listen); err != nil {
+	if d.listener, err = server.Listen(o.listen, o.tls.on()); err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
-	embedded, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(o.dataDir, "store"), Logger: log.Named("store")})
-	if err != nil {
-		return nil, fmt.Errorf("open the store: %w", err)
+	if d.store, err = o.store.open(o.dataDir, log.Named("store")); err != nil {
+		return nil, err
 	}
-	d.store = embedded
+	// Only now: the store's lock says that nobody else uses the data directory.
+	if d.listener, err = o.tls.secure(d.listener, o.listen, o.dataDir, log.Named("tls")); err != nil {
+		return nil, err
+	}
+	if d.audit, err = audit.Open(audit.Config{Path: first(o.auditLog, filepath.Join(o.dataDir, auditFile)), Logger: log.Named("audit")}); err != nil {
+		return nil, err
+	}
 	records := store.NewRecords(d.store, env.Name)
 	if err = records.Prepare(ctx); err != nil {
 		return nil, fmt.Errorf("prepare the store: %w", err)
 	}
+	if !o.store.shared() {
+		if err = records.Unclaim(ctx); err != nil {
+			return nil, fmt.Errorf("prepare the store: %w", err)
+		}
+	}
 	d.records = records
 	d.view = store.NewView(records, log.Named("view"))
-	prober := readiness.NewProber(readiness.Config{Resolver: o.resolver, AllowCIDR: allow, RootCAs: roots})
-	d.watcher = readiness.NewWatcher(prober.Probe, func(key string) {
-		if k, err := fleet.ParseServerKey(key); err == nil {
-			d.loop.Kick(k)
-		}
-	}, readiness.Pace{})
-	d.loop = reconcile.New(reconcile.Config{
-		Environment: env, Store: turnStore{records, d.view}, Probes: probes{d.watcher}, Runtimes: rts.loop(),
-		ReadFailure: rts.readFailure, Log: log.Named("reconcile"), Tick: o.tick, Paused: o.paused,
-	})
+	d.prober = readiness.NewProber(readiness.Config{Resolver: o.resolver, AllowCIDR: allow, RootCAs: roots})
+	d.declared = &declaredProbes{view: d.view, probe: d.prober.Probe}
+	d.mandate.records = records
+	if d.advertised, err = advertised(o, d.listener.Addr(), d.url()); err != nil {
+		return nil, err
+	}
 	tokens := server.NewTokens(records, time.Now)
 	d.api, err = server.New(server.Config{
-		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: d.loop, Runtimes: rts,
-		Version: version, Logger: log.Named("api"), Now: time.Now,
+		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.mandate, Runtimes: rts, Declared: d.declared,
+		Leader: &d.mandate, PeerTLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: peers},
+		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build the API: %w", err)
@@ -175,14 +209,14 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if made {
 		log.Info("the first start made an admin token", "file", path)
 	}
-	if err = writeEndpoint(o.dataDir, d.listener.Addr()); err != nil {
+	if err = writeEndpoint(o.dataDir, d.url()); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
 // url is where the API answers.
-func (d *daemon) url() string { return "http://" + d.listener.Addr().String() }
+func (d *daemon) url() string { return d.options.tls.urlOf(d.listener.Addr()) }
 
 // run serves until ctx ends or the store stops. The order of the end: no new requests,
 // no new turns, running tasks end, the store is closed.
@@ -192,11 +226,7 @@ func (d *daemon) run(ctx context.Context) error {
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return quiet(ctx, d.view.Run(ctx)) })
-	revision, err := d.records.Revision(ctx)
-	if err == nil {
-		err = d.view.WaitFor(ctx, revision)
-	}
-	if err != nil {
+	if err := d.view.CatchUp(ctx); err != nil {
 		err = quiet(ctx, fmt.Errorf("load the records: %w", err))
 		stop()
 		return errors.Join(err, group.Wait())
@@ -205,8 +235,7 @@ func (d *daemon) run(ctx context.Context) error {
 	defer cancel()
 
 	http := server.HTTPServer(d.listener.Addr().String(), d.api, d.log.Named("http"))
-	group.Go(func() error { d.watcher.Run(ctx); return nil })
-	group.Go(func() error { return d.loop.Run(ctx) })
+	group.Go(func() error { return d.lead(ctx) })
 	group.Go(func() error {
 		if err := http.Serve(d.listener); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("serve the API: %w", err)
@@ -229,7 +258,7 @@ func (d *daemon) run(ctx context.Context) error {
 		return http.Shutdown(end)
 	})
 	d.log.Info("kurad serves", "environment", d.env.Name, "suffix", d.env.Suffix, "address", d.url(), "version", version)
-	err = group.Wait()
+	err := group.Wait()
 	d.log.Info("kurad has ended")
 	return err
 }
@@ -248,16 +277,19 @@ func (d *daemon) heard(u store.Update) {
 	case store.KindTemplate:
 		keys = d.view.ServerKeys()
 	case store.KindSchema, store.KindStatus, store.KindClaims, store.KindDeployment,
-		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference:
+		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion, store.KindLeader, store.KindEndpoint:
 	}
-	for _, key := range keys {
-		d.loop.Kick(key)
-	}
+	d.mandate.kick(keys...)
 }
 
 func (d *daemon) close() {
 	if d.listener != nil {
 		_ = d.listener.Close() // closed already where the server was shut down
+	}
+	if d.audit != nil {
+		if err := d.audit.Close(); err != nil {
+			d.log.Error("close the audit log", "error", err)
+		}
 	}
 	if d.store != nil {
 		if err := d.store.Close(); err != nil {

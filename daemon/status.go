@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -20,7 +19,9 @@ type statusOptions struct {
 	target
 	region, account string
 	watch, fresh    bool
+	exitCode        bool
 	output          string
+	server          *fleet.ServerKey // the one to show; nil: all that region and account choose
 }
 
 func statusCommand() *cobra.Command {
@@ -30,10 +31,11 @@ func statusCommand() *cobra.Command {
 		Short: "Show what is wanted and what runs",
 		Example: "  kurad status\n" +
 			"  kurad status acme/eu --fresh\n" +
-			"  kurad status --region eu --watch",
+			"  kurad status --region eu --watch\n" +
+			"  kurad status --account acme --exit-code",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return showStatus(cmd.Context(), cmd.OutOrStdout(), o, args)
+			return showStatus(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o, args)
 		},
 	}
 	o.flags(c)
@@ -42,79 +44,85 @@ func statusCommand() *cobra.Command {
 	f.StringVar(&o.account, "account", "", "only servers of this account")
 	f.BoolVarP(&o.watch, "watch", "w", false, "show every change until interrupted")
 	f.BoolVar(&o.fresh, "fresh", false, "read the runtime and probe the endpoint first (10 s at most)")
+	f.BoolVar(&o.exitCode, "exit-code", false, "end with 6 unless everything that is shown has converged")
 	f.StringVarP(&o.output, "output", "o", "table", "table or json")
 	return c
 }
 
-// refresh is how often --watch asks again.
-const refresh = 2 * time.Second
-
-func showStatus(ctx context.Context, w io.Writer, o statusOptions, args []string) error {
-	if o.output != "table" && o.output != "json" {
-		return fmt.Errorf("--output %q is neither table nor json", o.output)
+func showStatus(ctx context.Context, w, said io.Writer, o statusOptions, args []string) error {
+	if err := knownOutput(o.output); err != nil {
+		return err
 	}
-	var key fleet.ServerKey
+	if o.watch && o.exitCode {
+		return usagef("--watch goes on until interrupted: leave --exit-code out, or use `kurad wait`")
+	}
 	if len(args) == 1 {
-		var err error
-		if key, err = fleet.ParseServerKey(args[0]); err != nil {
+		key, err := fleet.ParseServerKey(args[0])
+		if err != nil {
 			return err
 		}
 		if o.region != "" || o.account != "" {
-			return fmt.Errorf("%s names one server: leave --region and --account out", key)
+			return usagef("%s names one server: leave --region and --account out", key)
 		}
+		o.server = &key
 	}
 	c, err := o.client()
 	if err != nil {
 		return err
 	}
-	if len(args) == 1 {
-		return o.follow(ctx, w, func(fresh bool) (any, error) { return readServer(ctx, c, key, fresh) })
+	v, err := o.read(ctx, c, o.fresh)
+	if err != nil {
+		return err
 	}
-	return o.follow(ctx, w, func(fresh bool) (any, error) {
-		list, err := c.ListServers(ctx, api.ServerFilter{Account: o.account, Region: o.region})
-		if err == nil && fresh {
-			list, err = observed(ctx, c, list)
-		}
-		return list, err
-	})
+	if o.watch {
+		return o.follow(ctx, w, said, v)
+	}
+	if err := o.print(w, v); err != nil || !o.exitCode {
+		return err
+	}
+	return o.converged(v)
 }
 
-// follow prints what read returns: once, or with --watch again and again. A terminal is
-// redrawn, so that its ages go on; elsewhere only what changed is printed again.
-func (o statusOptions) follow(ctx context.Context, w io.Writer, read func(fresh bool) (any, error)) error {
-	last := ""
-	again := time.NewTicker(refresh)
-	defer again.Stop()
-	for fresh := o.fresh; ; fresh = false {
-		v, err := read(fresh)
-		if o.watch && ctx.Err() != nil {
-			return nil // interrupted, as it is meant to be
-		}
-		if err != nil {
-			return err
-		}
-		state, err := json.Marshal(timeless(v))
-		if err != nil {
-			return err
-		}
-		if isTerminal(w) || last != string(state) {
-			if o.watch && isTerminal(w) {
-				fmt.Fprint(w, "\x1b[H\x1b[2J")
-			}
-			if err := o.print(w, v); err != nil {
-				return err
-			}
-		}
-		last = string(state)
-		if !o.watch {
-			return nil
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return nil
+// read reads what is to be shown: a list of servers, or one with its story.
+func (o statusOptions) read(ctx context.Context, c *api.Client, fresh bool) (any, error) {
+	if o.server != nil {
+		return readServer(ctx, c, *o.server, fresh)
+	}
+	list, err := c.ListServers(ctx, api.ServerFilter{Account: o.account, Region: o.region})
+	if err == nil && fresh {
+		list, err = observed(ctx, c, list)
+	}
+	return list, err
+}
+
+// converged is what --exit-code asks.
+func (o statusOptions) converged(v any) error {
+	var waiting []string
+	look := func(s fleet.ServerView) {
+		if s.Verdict != fleet.VerdictConverged {
+			waiting = append(waiting, fmt.Sprintf("%s/%s is %s", s.Account, s.Region, saidOf(s)))
 		}
 	}
+	switch v := v.(type) {
+	case []fleet.ServerView:
+		for _, s := range v {
+			look(s)
+		}
+	case serverStory:
+		look(v.ServerView)
+	}
+	if len(waiting) > 0 {
+		return &notConverged{"not converged: " + strings.Join(waiting, ", ")}
+	}
+	return nil
+}
+
+// saidOf is a server's verdict with its reason.
+func saidOf(s fleet.ServerView) string {
+	if s.Reason == "" {
+		return string(s.Verdict)
+	}
+	return fmt.Sprintf("%s (%s)", s.Verdict, s.Reason)
 }
 
 // timeless is what was read without what changes at every tick.
@@ -160,7 +168,7 @@ type serverStory struct {
 func readServer(ctx context.Context, c *api.Client, key fleet.ServerKey, fresh bool) (serverStory, error) {
 	s, err := c.GetServer(ctx, key, api.GetOptions{ObserveNow: fresh})
 	if fleet.CodeOf(err) == fleet.CodeNotFound {
-		return serverStory{}, fmt.Errorf("%w; `kurad status` shows those there are", err)
+		return serverStory{}, unknownServer(ctx, c, key, err)
 	}
 	if err != nil {
 		return serverStory{}, err
@@ -168,6 +176,21 @@ func readServer(ctx context.Context, c *api.Client, key fleet.ServerKey, fresh b
 	events, err := c.Events(ctx, api.EventFilter{Account: key.Account, Region: key.Region, Limit: 8})
 	slices.Reverse(events)
 	return serverStory{ServerView: s, Events: events}, err
+}
+
+// unknownServer names the servers that were probably meant.
+func unknownServer(ctx context.Context, c *api.Client, key fleet.ServerKey, err error) error {
+	var names []string
+	list, failed := c.ListServers(ctx, api.ServerFilter{})
+	if failed == nil {
+		for _, s := range list {
+			names = append(names, s.Account+"/"+s.Region)
+		}
+	}
+	if like := nearest(key.String(), names); len(like) > 0 {
+		return fmt.Errorf("%w; did you mean %s? `kurad status` shows those there are", err, strings.Join(like, " or "))
+	}
+	return fmt.Errorf("%w; `kurad status` shows those there are", err)
 }
 
 // observed asks for a fresh observation of every server, a few at a time.

@@ -13,7 +13,7 @@ import (
 
 func tokenCommand() *cobra.Command {
 	c := &cobra.Command{Use: "token", Short: "Make, list and revoke API tokens"}
-	c.AddCommand(tokenCreateCommand(), tokenListCommand(), tokenRevokeCommand())
+	c.AddCommand(tokenCreateCommand(), tokenListCommand(), tokenRevokeCommand(), tokenRecoverCommand())
 	return c
 }
 
@@ -21,12 +21,16 @@ func tokenCreateCommand() *cobra.Command {
 	var (
 		t       target
 		scope   string
+		prefix  string
 		expires time.Duration
 	)
 	c := &cobra.Command{
-		Use:     "create NAME",
-		Short:   "Make a token and print it, this once",
-		Example: "  kurad token create terraform --scope write --expires 2160h",
+		Use:   "create NAME",
+		Short: "Make a token and print it, this once",
+		Long: "Make a token and print it, this once. With --account-prefix it may read the version, host templates and\n" +
+			"regions, and use its scope on the accounts whose id begins with the prefix, with their servers, endpoints,\n" +
+			"events and deployments; lists show it those alone.",
+		Example: "  kurad token create terraform --scope write --expires 2160h\n  kurad token create ci --scope write --account-prefix team-a-",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := t.client()
@@ -34,19 +38,20 @@ func tokenCreateCommand() *cobra.Command {
 				return err
 			}
 			made, err := c.CreateToken(cmd.Context(), api.TokenRequest{
-				Name: args[0], Scope: fleet.Scope(scope), ExpiresIn: fleet.Duration(expires),
+				Name: args[0], Scope: fleet.Scope(scope), AccountPrefix: prefix, ExpiresIn: fleet.Duration(expires),
 			})
 			if err != nil {
 				return err
 			}
 			// The token alone goes to standard output, so that it can be piped.
-			fmt.Fprintf(cmd.ErrOrStderr(), "token %s (%s), scope %s; it is shown this once\n", made.ID, made.Name, made.Scope)
+			fmt.Fprintf(cmd.ErrOrStderr(), "token %s (%s), scope %s; it is shown this once\n", made.ID, made.Name, reach(made.TokenInfo))
 			fmt.Fprintln(cmd.OutOrStdout(), made.Token.Reveal())
 			return nil
 		},
 	}
 	t.flags(c)
 	c.Flags().StringVar(&scope, "scope", string(fleet.ScopeRead), "read, write or admin")
+	c.Flags().StringVar(&prefix, "account-prefix", "", "limit the token to accounts whose id begins with this, for example team-a-")
 	c.Flags().DurationVar(&expires, "expires", 0, "life time, for example 720h; none: until revoked")
 	return c
 }
@@ -78,7 +83,7 @@ func tokenListCommand() *cobra.Command {
 				case k.ExpiresAt != nil:
 					state = "until " + k.ExpiresAt.Format(time.RFC3339)
 				}
-				out.AppendRow(table.Row{k.ID, k.Name, k.Scope, state, age(k.CreatedAt) + " ago"})
+				out.AppendRow(table.Row{k.ID, k.Name, reach(k), state, age(k.CreatedAt) + " ago"})
 			}
 			render(cmd.OutOrStdout(), out)
 			return nil
@@ -86,6 +91,14 @@ func tokenListCommand() *cobra.Command {
 	}
 	t.flags(c)
 	return c
+}
+
+// reach says what a token may do.
+func reach(t api.TokenInfo) string {
+	if t.AccountPrefix == "" {
+		return string(t.Scope)
+	}
+	return string(t.Scope) + " " + t.AccountPrefix + "*"
 }
 
 func tokenRevokeCommand() *cobra.Command {

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// completionTime is how long a shell waits for the daemon's names.
+const completionTime = time.Second
+
+// complete teaches every command what can follow: names come from the running daemon, and
+// where it does not answer there are none.
+func complete(c *cobra.Command) {
+	words := strings.Fields(c.Use)
+	for _, word := range words[1:] {
+		switch strings.ToLower(strings.Trim(word, "[].")) {
+		case "account/region":
+			c.ValidArgsFunction = names(serverNames, strings.HasSuffix(word, "..."))
+		case "id":
+			c.ValidArgsFunction = names(tokenNames, false)
+		}
+	}
+	for flag, values := range map[string]func(context.Context, *api.Client) ([]string, error){
+		"account": accountNames, "region": regionNames,
+		"output": fixed("table", "json"), "scope": fixed(string(fleet.ScopeRead), string(fleet.ScopeWrite), string(fleet.ScopeAdmin)),
+		"log-level": fixed("trace", "debug", "info", "warn", "error"), "log-format": fixed("text", "json"),
+		"environment": fixed("production", "staging", "canary"),
+	} {
+		if c.Flags().Lookup(flag) != nil {
+			_ = c.RegisterFlagCompletionFunc(flag, names(values, true)) // fails only for a flag that is not there
+		}
+	}
+	for _, sub := range c.Commands() {
+		complete(sub)
+	}
+}
+
+// names asks for words of one kind, unless one was given already and one is all there can be.
+func names(ask func(context.Context, *api.Client) ([]string, error), several bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 && !several {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		text := func(flag string) string {
+			value, _ := cmd.Flags().GetString(flag) // "" where the command has no such flag
+			return value
+		}
+		t := target{endpoint: text("endpoint"), tokenFile: text("token-file"), caFile: text("ca-certificate"), dataDir: first(text("data-dir"), defaultDataDir())}
+		c, err := t.impatient()
+		if err != nil {
+			c = nil // fixed words need no daemon
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+		defer cancel()
+		words, _ := ask(ctx, c)
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func fixed(words ...string) func(context.Context, *api.Client) ([]string, error) {
+	return func(context.Context, *api.Client) ([]string, error) { return words, nil }
+}
+
+func serverNames(ctx context.Context, c *api.Client) (words []string, err error) {
+	if c == nil {
+		return nil, nil
+	}
+	list, err := c.ListServers(ctx, api.ServerFilter{})
+	for _, s := range list {
+		words = append(words, s.Account+"/"+s.Region+"\t"+saidOf(s))
+	}
+	return words, err
+}
+
+func accountNames(ctx context.Context, c *api.Client) (words []string, err error) {
+	if c == nil {
+		return nil, nil
+	}
+	list, err := c.ListAccounts(ctx)
+	for _, a := range list {
+		words = append(words, a.ID)
+	}
+	return words, err
+}
+
+func regionNames(ctx context.Context, c *api.Client) (words []string, err error) {
+	if c == nil {
+		return nil, nil
+	}
+	list, err := c.ListRegions(ctx)
+	for _, r := range list {
+		words = append(words, r.Name)
+	}
+	return words, err
+}
+
+func tokenNames(ctx context.Context, c *api.Client) (words []string, err error) {
+	if c == nil {
+		return nil, nil
+	}
+	list, err := c.ListTokens(ctx)
+	for _, t := range list {
+		if t.RevokedAt == nil {
+			words = append(words, t.ID+"\t"+t.Name)
+		}
+	}
+	return words, err
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Exit codes, for scripts. `kurad help exit-codes` explains them.
+const (
+	exitError        = 1
+	exitUsage        = 2
+	exitNotFound     = 3
+	exitRefused      = 4
+	exitNoAnswer     = 5
+	exitNotConverged = 6
+	exitInterrupted  = 130
+)
+
+// exitCodesTopic is a help topic.
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean, for scripts",
+		Long: `Every command ends with one of these:
+
+  0    it was done
+  1    it failed, for a reason that is none of the following
+  2    the command line, or what it asks for, is not valid
+  3    the server, account, region or token does not exist
+  4    refused: no valid token, or its scope does not cover this
+  5    kurad does not answer, or not yet
+  6    not converged: kurad status --exit-code, and kurad wait
+  130  interrupted
+
+A pipeline that applies and then waits:
+
+  kurad wait acme/eu --timeout 15m || { kurad status acme/eu; exit 1; }`,
+	}
+}
+
+// usageError says that the command line is wrong.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// notConverged says that servers are not as they were declared.
+type notConverged struct{ what string }
+
+func (e *notConverged) Error() string { return e.what }
+
+// exitCode is the one place where an error becomes an exit code.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*notConverged](err); ok {
+		return exitNotConverged
+	}
+	if errors.Is(err, context.Canceled) {
+		return exitInterrupted
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return exitNoAnswer
+	}
+	if _, ok := errors.AsType[*fleet.Error](err); !ok {
+		return exitError
+	}
+	switch fleet.CodeOf(err) {
+	case fleet.CodeInvalid, fleet.CodeTooLarge, api.CodeWrongEnvironment:
+		return exitUsage
+	case fleet.CodeNotFound:
+		return exitNotFound
+	case fleet.CodeUnauthorized, fleet.CodeForbidden:
+		return exitRefused
+	case fleet.CodeUnavailable:
+		return exitNoAnswer
+	case fleet.CodeConflict, fleet.CodePrecondition, fleet.CodeInternal:
+		return exitError
+	}
+	return exitError
+}
+
+// strict makes every mistake in a command line a usage error that says what would be right.
+func strict(c *cobra.Command) {
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		hint := fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && len(unknown.GetSpecifiedName()) > 1 {
+			var names []string
+			c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+			if like := nearest("--"+unknown.GetSpecifiedName(), names); len(like) > 0 {
+				hint = "did you mean " + strings.Join(like, " or ") + "? " + hint
+			}
+		}
+		return usagef("%w; %s", err, hint)
+	})
+	switch args := c.Args; {
+	case c.HasSubCommands() && !c.Runnable():
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			var names []string
+			for _, sub := range c.Commands() {
+				names = append(names, sub.Name())
+			}
+			hint := fmt.Sprintf("`%s --help` lists the commands", c.CommandPath())
+			if like := nearest(args[0], names); len(like) > 0 {
+				hint = "did you mean " + strings.Join(like, " or ") + "? " + hint
+			}
+			return usagef("%s has no command %q; %s", c.CommandPath(), args[0], hint)
+		}
+	case args != nil:
+		c.Args = func(c *cobra.Command, given []string) error {
+			if err := args(c, given); err != nil {
+				return usagef("%w; write it as: %s", err, c.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		strict(sub)
+	}
+}
+
+// nearest returns up to three names that were probably meant, the likeliest first.
+func nearest(word string, names []string) []string {
+	type near struct {
+		name string
+		far  int
+	}
+	var found []near
+	for _, name := range names {
+		if far := distance(word, name); far <= max(1, len(word)/3) {
+			found = append(found, near{name, far})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b near) int { return cmp.Or(cmp.Compare(a.far, b.far), strings.Compare(a.name, b.name)) })
+	var out []string
+	for _, n := range found[:min(len(found), 3)] {
+		out = append(out, n.name)
+	}
+	return out
+}
+
+// distance counts the letters to add, drop or change that make one word another.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
+	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// campaignAgain is how long a kurad waits before it campaigns again after the store gave
+// no answer, or after it has lost the leadership.
+const campaignAgain = time.Second
+
+// mandate is what runs while this kurad leads: turns, and the probes and listings that they
+// look at. The others of its store only answer the API (G2).
+type mandate struct {
+	store.Leadership
+	loop    *reconcile.Reconciler
+	watcher *readiness.Watcher
+	lost    chan struct{}
+	once    sync.Once
+}
+
+// Lost implements reconcile.Leadership.
+func (t *mandate) Lost() <-chan struct{} { return t.lost }
+
+// Valid implements reconcile.Leadership.
+func (t *mandate) Valid() bool {
+	select {
+	case <-t.lost:
+		return false
+	default:
+		return t.Leadership.Valid()
+	}
+}
+
+// end says that the leadership is lost, whoever notices first.
+func (t *mandate) end() { t.once.Do(func() { close(t.lost) }) }
+
+// presence is what a leader says of itself to the others.
+type presence struct {
+	URL string `json:"url"`
+}
+
+// advertised is the URL at which the other kurads of the same store reach this one.
+func advertised(o options, at net.Addr, own string) (string, error) {
+	if o.advertise != "" {
+		u, err := url.Parse(o.advertise)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return "", fmt.Errorf("--advertise %q is not the URL of an API, such as https://kurad-1.example.dev:7433", o.advertise)
+		}
+		return strings.TrimSuffix(o.advertise, "/"), nil
+	}
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() && o.store.shared() {
+		return "", fmt.Errorf("--listen %s names no address at which the other kurads of the store reach this one: give --advertise https://<its name>:%d", o.listen, tcp.Port)
+	}
+	return own, nil
+}
+
+// lead campaigns, leads for as long as it may, and campaigns again, until ctx ends.
+func (d *daemon) lead(ctx context.Context) error {
+	self, err := json.Marshal(presence{URL: d.advertised})
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		leadership, err := d.store.Campaign(ctx, d.records.LeaderPrefix(), self)
+		if err == nil {
+			err = d.serveMandate(ctx, leadership)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, store.ErrClosed):
+			return nil // whoever watches the store ends the daemon
+		case err != nil:
+			d.log.Warn("cannot lead, trying again", "error", err, "pause", campaignAgain)
+		}
+		timer := time.NewTimer(campaignAgain)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+	return nil
+}
+
+// serveMandate leads until ctx ends or the leadership is lost. It begins with a view that
+// shows everything that earlier leaders stored.
+func (d *daemon) serveMandate(ctx context.Context, leadership store.Leadership) error {
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if err := leadership.Resign(end); err != nil {
+			d.log.Warn("could not give up the leadership; it runs out by itself", "error", err)
+		}
+	}()
+	t := &mandate{Leadership: leadership, lost: make(chan struct{})}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer cancel() // whatever the reason: it is over
+		select {
+		case <-leadership.Lost():
+			t.end()
+		case <-t.lost:
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	if err := d.view.CatchUp(ctx); err != nil {
+		cancel()
+		return errors.Join(fmt.Errorf("read what earlier leaders stored: %w", err), group.Wait())
+	}
+	t.watcher = readiness.NewWatcher(d.prober.Probe, func(key string) {
+		if k, err := fleet.ParseServerKey(key); err == nil {
+			t.loop.Kick(k)
+		}
+	}, readiness.Pace{})
+	t.loop = reconcile.New(reconcile.Config{
+		Environment: d.env, Store: turnStore{d.records.Fenced(leadership.Guard()), d.view, t.end}, Probes: probes{t.watcher},
+		Leadership: t, Runtimes: d.runtimes.loop(), ReadFailure: d.runtimes.readFailure, Log: d.log.Named("reconcile"),
+		Tick: d.options.tick, AliasPeriod: d.options.aliasPeriod, Paused: d.options.paused,
+	})
+	d.mandate.Store(t) // first: a change that is heard from now on must find the loop
+	defer d.mandate.Store(nil)
+	group.Go(func() error { t.watcher.Run(ctx); return nil })
+	group.Go(func() error { d.declared.Run(ctx); return nil })
+	group.Go(func() error { d.declared.Run(ctx); return nil })
+	group.Go(func() error { return t.loop.Run(ctx) })
+	d.log.Info("kurad leads", "address", d.advertised)
+	err := group.Wait()
+	if !t.Valid() {
+		d.log.Warn("kurad leads no more: another one may", "address", d.advertised)
+	}
+	return err
+}
+
+// standing is the mandate that runs, nil while another kurad leads.
+type standing struct {
+	atomic.Pointer[mandate]
+	records *store.Records
+}
+
+// Leads implements server.Leader.
+func (s *standing) Leads() bool { return s.Load() != nil }
+
+// Address implements server.Leader.
+func (s *standing) Address(ctx context.Context) (string, error) {
+	value, ok, err := s.records.Leader(ctx)
+	if err != nil || !ok {
+		return "", err
+	}
+	var p presence
+	if err := json.Unmarshal(value, &p); err != nil {
+		return "", fmt.Errorf("read who leads: %w", err)
+	}
+	return p.URL, nil
+}
+
+// ObserveNow implements server.Turns.
+func (s *standing) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
+	t := s.Load()
+	if t == nil {
+		return fleet.Errorf(fleet.CodeUnavailable, "server %s is not looked at: another kurad leads and does not answer", key)
+	}
+	return t.loop.ObserveNow(ctx, key)
+}
+
+// Memory implements server.Turns.
+func (s *standing) Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int) {
+	if t := s.Load(); t != nil {
+		return t.loop.Memory(key)
+	}
+	return time.Time{}, 0
+}
+
+// kick makes turns due, where this kurad leads.
+func (s *standing) kick(keys ...fleet.ServerKey) {
+	if t := s.Load(); t != nil {
+		for _, key := range keys {
+			t.loop.Kick(key)
+		}
+	}
+}
