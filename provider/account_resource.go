@@ -10,24 +10,31 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
-	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-var (
-	_ resource.ResourceWithConfigure      = (*accountResource)(nil)
-	_ resource.ResourceWithIdentity       = (*accountResource)(nil)
-	_ resource.ResourceWithImportState    = (*accountResource)(nil)
-	_ resource.ResourceWithModifyPlan     = (*accountResource)(nil)
-	_ resource.ResourceWithValidateConfig = (*accountResource)(nil)
-)
+var _ ourResource = (*accountResource)(nil)
 
-func newAccountResource() resource.Resource { return &accountResource{} }
-
-type accountResource struct{ configured }
-
-func (r *accountResource) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = "kura_account"
+func newAccountResource() resource.Resource {
+	return &accountResource{stored[accountModel]{
+		typeName: "kura_account",
+		noun:     func(m accountModel) string { return fmt.Sprintf("account %q", m.ID.ValueString()) },
+		id:       func(m accountModel) string { return m.ID.ValueString() },
+		identity: func(m accountModel) any { return accountIdentity{m.ID} },
+		get: func(ctx context.Context, c *api.Client, m accountModel) (accountModel, int64, error) {
+			found, err := c.GetAccount(ctx, m.ID.ValueString())
+			return flattenAccount(found.Account), found.Generation, err
+		},
+		put: func(ctx context.Context, c *api.Client, m accountModel, o api.PutOptions) (accountModel, int64, []api.Warning, error) {
+			w, err := c.PutAccount(ctx, m.expand(), o)
+			return flattenAccount(w.Object.Account), w.Object.Generation, w.Warnings, err
+		},
+		delete: func(ctx context.Context, c *api.Client, m accountModel) error {
+			return c.DeleteAccount(ctx, m.ID.ValueString())
+		},
+	}}
 }
+
+type accountResource struct{ stored[accountModel] }
 
 func (r *accountResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
@@ -54,86 +61,9 @@ func (r *accountResource) ValidateConfig(ctx context.Context, req resource.Valid
 
 func (r *accountResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	protect(ctx, req, resp, "account")
-	preview(ctx, r.session, req, resp, func(c *api.Client, m accountModel) (string, []api.Warning, error) {
-		w, err := c.PutAccount(ctx, m.expand(), api.PutOptions{DryRun: true})
-		return accountNoun(m.ID.ValueString()), w.Warnings, err
-	})
-}
-
-func (r *accountResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan accountModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	what := "Create " + accountNoun(plan.ID.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	written, err := client.PutAccount(ctx, plan.expand(), api.PutOptions{IfNoneMatch: true})
-	if err != nil {
-		_, found := client.GetAccount(ctx, plan.ID.ValueString())
-		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, "kura_account", plan.ID.ValueString())
-		return
-	}
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenAccount(written.Object.Account))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, accountIdentity{plan.ID})...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, written.Object.Generation)...)
-}
-
-func (r *accountResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state accountModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Read " + accountNoun(state.ID.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, accountIdentity{state.ID})...)
-	account, err := client.GetAccount(ctx, state.ID.ValueString())
-	if has(err, fleet.CodeNotFound) {
-		resp.State.RemoveResource(ctx)
-		return
-	}
-	if err != nil {
-		report(&resp.Diagnostics, req.State.Schema.Type(), what, err)
-		return
-	}
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.State.Raw, flattenAccount(account.Account))...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, account.Generation)...)
-}
-
-func (r *accountResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan accountModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	what := "Update " + accountNoun(plan.ID.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	written, err := client.PutAccount(ctx, plan.expand(), api.PutOptions{IfMatch: plannedGeneration(ctx, req.Private)})
-	if err != nil {
-		report(&resp.Diagnostics, req.Plan.Schema.Type(), what, err)
-		return
-	}
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenAccount(written.Object.Account))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, accountIdentity{plan.ID})...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, written.Object.Generation)...)
-}
-
-func (r *accountResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state accountModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Delete " + accountNoun(state.ID.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if err := client.DeleteAccount(ctx, state.ID.ValueString()); err != nil && !has(err, fleet.CodeNotFound) {
-		reportDelete(&resp.Diagnostics, req.State.Schema.Type(), what, err)
-	}
+	r.preview(ctx, req, resp)
 }
 
 func (r *accountResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	resource.ImportStatePassthroughWithIdentity(ctx, path.Root("id"), path.Root("id"), req, resp)
 }
-
-func accountNoun(id string) string { return fmt.Sprintf("account %q", id) }

@@ -22,7 +22,7 @@ func requireCLI(t *testing.T) (path string) {
 	t.Helper()
 	path = os.Getenv("TF_ACC_TERRAFORM_PATH")
 	if path == "" || os.Getenv("TF_ACC") == "" {
-		t.Fatal("set TF_ACC=1 and TF_ACC_TERRAFORM_PATH to the tofu binary (`make testacc` does); for OpenTofu also TF_ACC_PROVIDER_HOST=registry.opentofu.org TF_ACC_PROVIDER_NAMESPACE=hashicorp")
+		t.Fatal("set TF_ACC=1 and TF_ACC_TERRAFORM_PATH to a tofu or terraform binary (`make testacc` does, one after the other); for OpenTofu also TF_ACC_PROVIDER_HOST=registry.opentofu.org TF_ACC_PROVIDER_NAMESPACE=hashicorp")
 	}
 	// A CLI config that is not ours could send init to the network.
 	t.Setenv("TF_CLI_CONFIG_FILE", os.DevNull)

@@ -4,6 +4,8 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -28,15 +31,18 @@ type cli struct {
 	env    []string
 }
 
-// providerAddress is where the CLI under test looks for the provider.
-const providerAddress = "registry.opentofu.org/hashicorp/kura"
+// providerAddress is where the CLI under test looks for the provider: OpenTofu and
+// Terraform have hosts of their own.
+func providerAddress() string {
+	return cmp.Or(os.Getenv("TF_ACC_PROVIDER_HOST"), "registry.terraform.io") + "/" + cmp.Or(os.Getenv("TF_ACC_PROVIDER_NAMESPACE"), "hashicorp") + "/kura"
+}
 
 func newCLI(t *testing.T) *cli {
 	t.Helper()
-	binary := requireCLI(t)
+	binary, address := requireCLI(t), providerAddress()
 	attach, closed, served := make(chan *plugin.ReattachConfig, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
-		served <- tf6server.Serve(providerAddress, func() tfprotov6.ProviderServer { return providerserver.NewProtocol6(New("test")())() },
+		served <- tf6server.Serve(address, func() tfprotov6.ProviderServer { return providerserver.NewProtocol6(New("test")())() },
 			tf6server.WithDebug(t.Context(), attach, closed), tf6server.WithoutLogStderrOverride(), tf6server.WithLoggingSink(t), tf6server.WithGoPluginLogger(hclog.NewNullLogger()))
 	}()
 	t.Cleanup(func() {
@@ -51,7 +57,7 @@ func newCLI(t *testing.T) *cli {
 	case err := <-served:
 		t.Fatalf("serve the provider: %v", err)
 	}
-	reattach, err := json.Marshal(map[string]any{providerAddress: map[string]any{
+	reattach, err := json.Marshal(map[string]any{address: map[string]any{
 		"Protocol": string(at.Protocol), "ProtocolVersion": at.ProtocolVersion, "Pid": at.Pid, "Test": true,
 		"Addr": map[string]string{"Network": at.Addr.Network(), "String": at.Addr.String()},
 	}})
@@ -76,14 +82,23 @@ func (c *cli) write(config string) {
 	}
 }
 
+// longestCommand is what the slowest apply takes on a busy machine, several times over:
+// one that hangs is to be told with what it said.
+const longestCommand = 5 * time.Minute
+
 // run runs a command and returns what it printed, as one line without the CLI's frames.
 func (c *cli) run(args ...string) (text string, code int) {
 	c.t.Helper()
-	cmd := exec.CommandContext(c.t.Context(), c.binary, args...)
+	ctx, cancel := context.WithTimeout(c.t.Context(), longestCommand)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.binary, args...)
 	cmd.Dir, cmd.Env = c.dir, c.env
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
+	if ctx.Err() != nil {
+		c.t.Fatalf("%s does not end within %s; it said: %s", strings.Join(args, " "), longestCommand, flat(out.String()))
+	}
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		c.t.Fatalf("%s %s: %v", c.binary, strings.Join(args, " "), err)
 	}

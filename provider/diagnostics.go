@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -29,7 +30,11 @@ func report(diags *diag.Diagnostics, t attr.Type, what string, err error) {
 		return
 	}
 	if len(e.Fields) == 0 {
-		diags.AddError(what, strings.TrimSpace(detail(what, err)+" "+nextStep(e.Code)))
+		step := nextStep(e.Code)
+		if a, ok := errors.AsType[*api.Error](err); ok && a.RetryAfter > 0 {
+			step = fmt.Sprintf("It asks to be left alone for %s; try again after that.", a.RetryAfter)
+		}
+		diags.AddError(what, strings.TrimSpace(detail(what, err)+" "+step))
 	}
 	for _, f := range e.Fields {
 		summary := what + ": " + strings.TrimPrefix(f.Pointer, "/") + " is not accepted"
@@ -126,6 +131,14 @@ func lower(s string) string {
 
 // has reports whether err carries a fleet error of the code.
 func has(err error, code fleet.Code) bool { return err != nil && fleet.CodeOf(err) == code }
+
+// fields are what err says of single fields.
+func fields(err error) []fleet.FieldError {
+	if e, ok := errors.AsType[*fleet.Error](err); ok {
+		return e.Fields
+	}
+	return nil
+}
 
 // stopped reports whether ctx ended because somebody asked for it (Ctrl-C).
 func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }

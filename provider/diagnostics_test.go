@@ -5,12 +5,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -115,6 +117,12 @@ func TestReport_putsEachFieldAtItsAttributeAndTheRestInOneError(t *testing.T) {
 	report(&diags, region, "Update region \"eu\"", fleet.Errorf(fleet.CodePrecondition, "it is at generation 3, not 2"))
 	if got := diags[0].Detail(); !strings.Contains(got, "It is at generation 3, not 2.") || !strings.Contains(got, "Plan again") {
 		t.Errorf("a lost update does not say what to do: %q", got)
+	}
+
+	diags = nil
+	report(&diags, region, "Update region \"eu\"", &api.Error{Status: 429, RetryAfter: 2 * time.Minute, Err: fleet.Errorf(fleet.CodeUnavailable, "too many requests")})
+	if got, want := diags[0].Detail(), "Too many requests. It asks to be left alone for 2m0s; try again after that."; got != want {
+		t.Errorf("detail = %q, want %q", got, want)
 	}
 
 	// What the summary says already is not said again.

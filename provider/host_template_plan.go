@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -25,7 +26,7 @@ func planHostTemplate(ctx context.Context, s *session, req resource.ModifyPlanRe
 		return // unknown until the apply
 	}
 	if err := plan.expand().Validate(e); err != nil {
-		report(&resp.Diagnostics, req.Plan.Schema.Type(), "Plan "+hostTemplateNoun(plan.Name.ValueString()), err)
+		report(&resp.Diagnostics, req.Plan.Schema.Type(), fmt.Sprintf("Plan host template %q", plan.Name.ValueString()), err)
 		return
 	}
 	if known(plan.EnvSuffix, plan.Zone, plan.Example) {

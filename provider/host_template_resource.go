@@ -13,21 +13,29 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-var (
-	_ resource.ResourceWithConfigure      = (*hostTemplateResource)(nil)
-	_ resource.ResourceWithIdentity       = (*hostTemplateResource)(nil)
-	_ resource.ResourceWithImportState    = (*hostTemplateResource)(nil)
-	_ resource.ResourceWithModifyPlan     = (*hostTemplateResource)(nil)
-	_ resource.ResourceWithValidateConfig = (*hostTemplateResource)(nil)
-)
+var _ ourResource = (*hostTemplateResource)(nil)
 
-func newHostTemplateResource() resource.Resource { return &hostTemplateResource{} }
-
-type hostTemplateResource struct{ configured }
-
-func (r *hostTemplateResource) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = "kura_host_template"
+func newHostTemplateResource() resource.Resource {
+	return &hostTemplateResource{stored[hostTemplateModel]{
+		typeName: "kura_host_template",
+		noun:     func(m hostTemplateModel) string { return fmt.Sprintf("host template %q", m.Name.ValueString()) },
+		id:       func(m hostTemplateModel) string { return m.Name.ValueString() },
+		identity: func(m hostTemplateModel) any { return hostTemplateIdentity{m.Name} },
+		get: func(ctx context.Context, c *api.Client, m hostTemplateModel) (hostTemplateModel, int64, error) {
+			found, err := c.GetHostTemplate(ctx, m.Name.ValueString())
+			return flattenHostTemplate(found), found.Generation, err
+		},
+		put: func(ctx context.Context, c *api.Client, m hostTemplateModel, o api.PutOptions) (hostTemplateModel, int64, []api.Warning, error) {
+			w, err := c.PutHostTemplate(ctx, m.expand(), o)
+			return flattenHostTemplate(w.Object), w.Object.Generation, w.Warnings, err
+		},
+		delete: func(ctx context.Context, c *api.Client, m hostTemplateModel) error {
+			return c.DeleteHostTemplate(ctx, m.Name.ValueString())
+		},
+	}}
 }
+
+type hostTemplateResource struct{ stored[hostTemplateModel] }
 
 func (r *hostTemplateResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
@@ -56,86 +64,9 @@ func (r *hostTemplateResource) ValidateConfig(ctx context.Context, req resource.
 
 func (r *hostTemplateResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	planHostTemplate(ctx, r.session, req, resp)
-	preview(ctx, r.session, req, resp, func(c *api.Client, m hostTemplateModel) (string, []api.Warning, error) {
-		w, err := c.PutHostTemplate(ctx, m.expand(), api.PutOptions{DryRun: true})
-		return hostTemplateNoun(m.Name.ValueString()), w.Warnings, err
-	})
-}
-
-func (r *hostTemplateResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan hostTemplateModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	what := "Create " + hostTemplateNoun(plan.Name.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	written, err := client.PutHostTemplate(ctx, plan.expand(), api.PutOptions{IfNoneMatch: true})
-	if err != nil {
-		_, found := client.GetHostTemplate(ctx, plan.Name.ValueString())
-		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, "kura_host_template", plan.Name.ValueString())
-		return
-	}
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenHostTemplate(written.Object))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, hostTemplateIdentity{plan.Name})...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, written.Object.Generation)...)
-}
-
-func (r *hostTemplateResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state hostTemplateModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Read " + hostTemplateNoun(state.Name.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, hostTemplateIdentity{state.Name})...)
-	template, err := client.GetHostTemplate(ctx, state.Name.ValueString())
-	if has(err, fleet.CodeNotFound) {
-		resp.State.RemoveResource(ctx)
-		return
-	}
-	if err != nil {
-		report(&resp.Diagnostics, req.State.Schema.Type(), what, err)
-		return
-	}
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.State.Raw, flattenHostTemplate(template))...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, template.Generation)...)
-}
-
-func (r *hostTemplateResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan hostTemplateModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	what := "Update " + hostTemplateNoun(plan.Name.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	written, err := client.PutHostTemplate(ctx, plan.expand(), api.PutOptions{IfMatch: plannedGeneration(ctx, req.Private)})
-	if err != nil {
-		report(&resp.Diagnostics, req.Plan.Schema.Type(), what, err)
-		return
-	}
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenHostTemplate(written.Object))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, hostTemplateIdentity{plan.Name})...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, written.Object.Generation)...)
-}
-
-func (r *hostTemplateResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state hostTemplateModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Delete " + hostTemplateNoun(state.Name.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if err := client.DeleteHostTemplate(ctx, state.Name.ValueString()); err != nil && !has(err, fleet.CodeNotFound) {
-		reportDelete(&resp.Diagnostics, req.State.Schema.Type(), what, err)
-	}
+	r.preview(ctx, req, resp)
 }
 
 func (r *hostTemplateResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	resource.ImportStatePassthroughWithIdentity(ctx, path.Root("name"), path.Root("name"), req, resp)
 }
-
-func hostTemplateNoun(name string) string { return fmt.Sprintf("host template %q", name) }

@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -30,39 +29,6 @@ func protect(ctx context.Context, req resource.ModifyPlanRequest, resp *resource
 	if protected.ValueBool() {
 		resp.Diagnostics.AddAttributeError(path.Root("deletion_protection"), "This "+noun+" is protected from deletion",
 			"The plan destroys it, and its `deletion_protection` is true. Nothing was changed. To destroy it, first apply `deletion_protection = false`.")
-	}
-}
-
-// preview asks the daemon what a change of an object that exists would mean, and says
-// so in the plan: warnings, and errors where it would refuse it. A daemon that does
-// not answer, or a token that may only read, leaves the plan without them.
-func preview[M any](ctx context.Context, s *session, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
-	dryRun func(*api.Client, M) (noun string, warnings []api.Warning, err error),
-) {
-	if req.State.Raw.IsNull() || req.Plan.Raw.IsNull() || len(resp.RequiresReplace) > 0 || resp.Diagnostics.HasError() ||
-		!req.Config.Raw.IsFullyKnown() || resp.Plan.Raw.Equal(req.State.Raw) {
-		return
-	}
-	client := s.ask()
-	if client == nil {
-		return
-	}
-	var m M
-	resp.Diagnostics.Append(resp.Plan.Get(ctx, &m)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	noun, warnings, err := dryRun(client, m)
-	what := "Plan the change of " + noun
-	if err == nil {
-		warn(&resp.Diagnostics, req.Plan.Schema.Type(), what, warnings)
-		return
-	}
-	switch fleet.CodeOf(err) {
-	case fleet.CodeInvalid, fleet.CodeConflict, fleet.CodeTooLarge:
-		report(&resp.Diagnostics, req.Plan.Schema.Type(), what, err)
-	case fleet.CodeNotFound, fleet.CodePrecondition, fleet.CodeUnauthorized, fleet.CodeForbidden, fleet.CodeUnavailable, fleet.CodeInternal:
-		tflog.Debug(ctx, "the daemon was asked what the plan means and did not say", map[string]any{"object": noun, "error": err.Error()})
 	}
 }
 
@@ -109,11 +75,16 @@ func reportDelete(diags *diag.Diagnostics, t attr.Type, what string, err error) 
 // reportCreate is report for a create, where an object that exists already is one to
 // import. found is the answer to reading the object.
 func reportCreate(diags *diag.Diagnostics, t attr.Type, what string, err, found error, resourceType, id string) {
-	if found != nil || !has(err, fleet.CodeConflict) && !has(err, fleet.CodePrecondition) {
+	lost := has(err, fleet.CodeUnavailable)
+	if found != nil || !has(err, fleet.CodeConflict) && !has(err, fleet.CodePrecondition) && !lost {
 		report(diags, t, what, err)
 		return
 	}
+	said := sentence(err)
+	if lost {
+		said += " It is there now, though: this very request made it and its answer got lost, or somebody else did."
+	}
 	diags.AddError(what+": it exists already", fmt.Sprintf(
 		"%s To manage it here, import it with this block (and the resource's own name), then plan again:\n\n  import {\n    to = %s.this\n    id = %q\n  }",
-		sentence(err), resourceType, id))
+		said, resourceType, id))
 }

@@ -124,11 +124,14 @@ func share(resp *provider.ConfigureResponse, s *session) {
 }
 
 func (p *kuraProvider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{newAccountResource, newHostTemplateResource, newRegionResource, newServerResource}
+	return []func() resource.Resource{newAccountResource, newHostTemplateResource, newRegionResource, newServerResource, newCacheEndpointResource}
 }
 
 func (p *kuraProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newServerDataSource, newServersDataSource}
+	return []func() datasource.DataSource{
+		newAccountDataSource, newAccountsDataSource, newHostTemplateDataSource, newHostTemplatesDataSource, newRegionDataSource, newRegionsDataSource,
+		newServerDataSource, newServersDataSource, newCacheEndpointsDataSource, newFleetDataSource, newVersionDataSource,
+	}
 }
 
 func (p *kuraProvider) Functions(context.Context) []func() function.Function {

@@ -41,6 +41,30 @@ func TestAccCreate_thatIsNotReadyInTimeIsAWarningAndNoTaint(t *testing.T) {
 	}
 }
 
+// An update that does not end in time is a warning too: what serves goes on serving, and
+// the next plan has nothing to change.
+func TestAccUpdate_thatIsNotReadyInTimeIsAWarning(t *testing.T) {
+	k, c := startKurad(t), newCLI(t)
+	k.image(t, "v1", "v2-fail")
+	c.write(k.config(serverHCL("v1")))
+	c.apply()
+	c.write(k.config(serverHCL("v2-fail", `timeouts = { update = "2s" }`)))
+	if text := c.apply(); !contains(text, "Update server acme/eu: not ready yet", "kurad goes on", "kurad status acme/eu --watch", "a longer `timeouts` waits for it") {
+		t.Errorf("%s", text)
+	}
+	if v := k.server("acme", "eu"); v.ServingImageTag != "v1" || v.Intent.ImageTag != "v2-fail" || v.Deployment.Seq != 2 || !v.Deployment.Status.Open() {
+		t.Errorf("while it is in progress it is %s, deployment %+v", standing(v), v.Deployment)
+	}
+	k.answers503("v2-fail", fleet.VerdictProgressing)
+	c.showsNothing()
+	k.behave(acmeEU, "ok")
+	if v := k.stands(acmeEU, fleet.VerdictConverged); v.ServingImageTag != "v2-fail" || v.Deployment.Seq != 2 {
+		t.Errorf("it serves %s with deployment %d", v.ServingImageTag, v.Deployment.Seq)
+	}
+	c.showsNothing()
+	c.destroy()
+}
+
 func TestAccCreate_ofAServerThatExistsNamesTheImportBlock(t *testing.T) {
 	k, c := startKurad(t), newCLI(t)
 	k.image(t, "v1")
@@ -49,6 +73,12 @@ func TestAccCreate_ofAServerThatExistsNamesTheImportBlock(t *testing.T) {
 	k.write(acmeEU, "v1")
 	c.write(k.config(serverHCL("v1")))
 	c.refused([]string{"Create server acme/eu: it exists already", "import {", "to = kura_server.this", `id = "acme/eu"`}, "apply", "-no-color", "-auto-approve")
+	if text, _ := c.run("state", "list"); contains(text, "kura_server") {
+		t.Errorf("the server of somebody else is in state: %s", text)
+	}
+	if v := k.stands(acmeEU, fleet.VerdictConverged); v.Generation != 1 || v.Deployment.Seq != 1 {
+		t.Errorf("it was written: generation %d, deployment %d", v.Generation, v.Deployment.Seq)
+	}
 	// The block, pasted, works, and changes nothing.
 	for _, form := range []string{`id = "acme/eu"`, `id = "kura-acme-eu"`, `identity = { account = "acme", region = "eu" }`} {
 		c.write(k.config(serverHCL("v1"), "import {\n  to = kura_server.acme\n  "+form+"\n}\n"))

@@ -3,8 +3,11 @@
 package provider
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -42,12 +45,14 @@ func TestAccExamples_areAppliedReadAndImportedAsTheyAre(t *testing.T) {
 	block := replaceOnce(t, k.provider("staging"), "environment =", "wait_for    = \"accepted\"\n  environment =")
 	resources := block + example(t, "resources/*/resource.tf")
 	c.write(resources)
-	if text := c.apply(); !contains(text, "4 added") {
+	if text := c.apply(); !contains(text, "5 added") {
 		t.Errorf("%s", text)
 	}
 	c.showsNothing()
 	key := fleet.ServerKey{Account: "acme", Region: "eu-central"}
-	if v := k.until(key, "runs", func(v *fleet.ServerView) bool { return v.ObservedImageTag == "1.4.2" }); v.Verdict != fleet.VerdictProgressing {
+	if v := k.until(key, "runs", func(v *fleet.ServerView) bool {
+		return v.ObservedImageTag == "1.4.2" && v.Reason == fleet.ReasonEndpointNotReady
+	}); v.Verdict != fleet.VerdictProgressing {
 		t.Errorf("the example is %s", standing(v))
 	}
 	c.write(resources + example(t, "data-sources/*/data-source.tf") + example(t, "functions/*/function.tf"))
@@ -58,7 +63,7 @@ func TestAccExamples_areAppliedReadAndImportedAsTheyAre(t *testing.T) {
 		other := &cli{t: t, binary: c.binary, dir: t.TempDir(), env: c.env}
 		other.write(resources + example(t, "resources/*/"+form))
 		// What an import cannot know is what only Terraform holds: a server's timeouts.
-		other.shows(true, []string{"4 to import, 0 to add, 1 to change, 0 to destroy", "+ timeouts"})
+		other.shows(true, []string{"5 to import, 0 to add, 1 to change, 0 to destroy", "+ timeouts"})
 	}
 	c.destroy()
 }
@@ -83,6 +88,36 @@ func TestAccExamples_theDemoIsPlannedAppliedAndDestroyed(t *testing.T) {
 	c.env = append(c.env, "TF_VAR_image_tag=v2")
 	c.shows(true, []string{"0 to add, 4 to change, 0 to destroy"}, "Warning")
 	c.apply()
+	c.showsNothing()
+	c.destroy()
+	if err := k.nothingLeft(); err != nil {
+		t.Error(err)
+	}
+}
+
+// As people have it: the built program, found in a mirror on either CLI's own host, and
+// the address that the examples name.
+func TestAccExamples_theProgramIsInstalledFromAMirrorAndApplies(t *testing.T) {
+	k := startKurad(t)
+	host := strings.TrimSuffix(providerAddress(), "/hashicorp/kura")
+	mirror := t.TempDir()
+	at := filepath.Join(mirror, host, "kurafleet", "kura", "0.1.0", runtime.GOOS+"_"+runtime.GOARCH)
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(at, "terraform-provider-kura_v0.1.0"), "..").CombinedOutput(); err != nil {
+		t.Fatalf("build the provider: %v: %s", err, out)
+	}
+	config := filepath.Join(t.TempDir(), "cli.tfrc")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &cli{t: t, binary: requireCLI(t), dir: t.TempDir()}
+	c.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+config, "TF_IN_AUTOMATION=1", "TF_INPUT=0")
+	c.write(strings.ReplaceAll(k.config(), "hashicorp/kura", "kurafleet/kura"))
+	if text, _ := c.run("providers"); !contains(text, "provider["+host+"/kurafleet/kura]") {
+		t.Errorf("%s", text)
+	}
+	if text := c.apply(); !contains(text, "3 added") {
+		t.Errorf("%s", text)
+	}
 	c.showsNothing()
 	c.destroy()
 	if err := k.nothingLeft(); err != nil {

@@ -68,6 +68,7 @@ func TestAccInterrupt_anApplySurvivesADaemonThatDies(t *testing.T) {
 	}
 	c.refused([]string{"does not answer", "is it running"}, "plan", "-no-color")
 	k.again()
+	k.answers503("v2-fail", fleet.VerdictProgressing) // and is no longer unobserved
 	c.showsNothing()
 	k.behave(acmeEU, "ok")
 	k.stands(acmeEU, fleet.VerdictConverged)

@@ -3,6 +3,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type kurad struct {
 	t        *testing.T
 	data     string
 	endpoint string
+	front    string // of what stands before it; empty: nothing does
 	token    string
 	api      *api.Client
 	process  *exec.Cmd
@@ -152,7 +154,7 @@ func (k *kurad) left() string {
 }
 
 // patience is how long what must come may take on a busy machine.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // eventually waits until the condition holds; got says what is there instead.
 func (k *kurad) eventually(what string, holds func() (ok bool, got string)) {
@@ -303,7 +305,7 @@ func (k *kurad) configWith(region string, more ...string) string {
 }
 
 func (k *kurad) provider(environment string) string {
-	return fmt.Sprintf("terraform {\n  required_providers {\n    kura = { source = \"hashicorp/kura\" }\n  }\n}\n\nprovider \"kura\" {\n  endpoint    = %q\n  token       = %q\n  environment = %q\n}\n", k.endpoint, k.token, environment)
+	return fmt.Sprintf("terraform {\n  required_providers {\n    kura = { source = \"hashicorp/kura\" }\n  }\n}\n\nprovider \"kura\" {\n  endpoint    = %q\n  token       = %q\n  environment = %q\n}\n", cmp.Or(k.front, k.endpoint), k.token, environment)
 }
 
 const neighbours = `

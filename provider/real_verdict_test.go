@@ -3,6 +3,7 @@
 package provider
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -124,7 +125,8 @@ func TestAccVerdict_aFirstVersionThatFailsIsAnErrorThatSaysHowToKeepTheServer(t 
 		"Create server acme/eu: version v1-lost failed (ImagePullFailed)", `image_tag = "v1-lost"`, "localhost/kura-cache:v1-lost",
 		"Last events:", "ImagePullFailed", "kurad goes on trying", "`untaint` keeps it",
 	}, "apply", "-no-color", "-auto-approve")
-	c.shows(true, []string{"kura_server.acme is tainted, so it must be replaced"})
+	// OpenTofu says "so it must be replaced", Terraform "so must be replaced".
+	c.shows(true, []string{"kura_server.acme is tainted, so ", "must be replaced", "1 to add, 0 to change, 1 to destroy"})
 	if text, code := c.run("untaint", "-no-color", "kura_server.acme"); code != 0 {
 		t.Fatal(text)
 	}
@@ -182,7 +184,7 @@ func TestAccVerdict_unobservedIsOneWarningPerRegionWithItsAge(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := k.engine.StartService(t.Context()); err != nil {
+		if err := k.engine.StartService(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})

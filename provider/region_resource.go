@@ -9,24 +9,31 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
-	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-var (
-	_ resource.ResourceWithConfigure      = (*regionResource)(nil)
-	_ resource.ResourceWithIdentity       = (*regionResource)(nil)
-	_ resource.ResourceWithImportState    = (*regionResource)(nil)
-	_ resource.ResourceWithModifyPlan     = (*regionResource)(nil)
-	_ resource.ResourceWithValidateConfig = (*regionResource)(nil)
-)
+var _ ourResource = (*regionResource)(nil)
 
-func newRegionResource() resource.Resource { return &regionResource{} }
-
-type regionResource struct{ configured }
-
-func (r *regionResource) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = "kura_region"
+func newRegionResource() resource.Resource {
+	return &regionResource{stored[regionModel]{
+		typeName: "kura_region",
+		noun:     func(m regionModel) string { return fmt.Sprintf("region %q", m.Name.ValueString()) },
+		id:       func(m regionModel) string { return m.Name.ValueString() },
+		identity: func(m regionModel) any { return regionIdentity{m.Name} },
+		get: func(ctx context.Context, c *api.Client, m regionModel) (regionModel, int64, error) {
+			found, err := c.GetRegion(ctx, m.Name.ValueString())
+			return flattenRegion(found.Region), found.Generation, err
+		},
+		put: func(ctx context.Context, c *api.Client, m regionModel, o api.PutOptions) (regionModel, int64, []api.Warning, error) {
+			w, err := c.PutRegion(ctx, m.expand(), o)
+			return flattenRegion(w.Object.Region), w.Object.Generation, w.Warnings, err
+		},
+		delete: func(ctx context.Context, c *api.Client, m regionModel) error {
+			return c.DeleteRegion(ctx, m.Name.ValueString())
+		},
+	}}
 }
+
+type regionResource struct{ stored[regionModel] }
 
 func (r *regionResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
@@ -44,87 +51,10 @@ func (r *regionResource) ValidateConfig(ctx context.Context, req resource.Valida
 
 func (r *regionResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	protect(ctx, req, resp, "region")
-	previewNewRegion(ctx, r.session, req, resp)
-	preview(ctx, r.session, req, resp, func(c *api.Client, m regionModel) (string, []api.Warning, error) {
-		w, err := c.PutRegion(ctx, m.expand(), api.PutOptions{DryRun: true})
-		return regionNoun(m.Name.ValueString()), w.Warnings, err
-	})
-}
-
-func (r *regionResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan regionModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	what := "Create " + regionNoun(plan.Name.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	written, err := client.PutRegion(ctx, plan.expand(), api.PutOptions{IfNoneMatch: true})
-	if err != nil {
-		_, found := client.GetRegion(ctx, plan.Name.ValueString())
-		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, "kura_region", plan.Name.ValueString())
-		return
-	}
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenRegion(written.Object.Region))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, regionIdentity{plan.Name})...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, written.Object.Generation)...)
-}
-
-func (r *regionResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state regionModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Read " + regionNoun(state.Name.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, regionIdentity{state.Name})...)
-	region, err := client.GetRegion(ctx, state.Name.ValueString())
-	if has(err, fleet.CodeNotFound) {
-		resp.State.RemoveResource(ctx)
-		return
-	}
-	if err != nil {
-		report(&resp.Diagnostics, req.State.Schema.Type(), what, err)
-		return
-	}
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.State.Raw, flattenRegion(region.Region))...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, region.Generation)...)
-}
-
-func (r *regionResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan regionModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	what := "Update " + regionNoun(plan.Name.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	written, err := client.PutRegion(ctx, plan.expand(), api.PutOptions{IfMatch: plannedGeneration(ctx, req.Private)})
-	if err != nil {
-		report(&resp.Diagnostics, req.Plan.Schema.Type(), what, err)
-		return
-	}
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenRegion(written.Object.Region))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, regionIdentity{plan.Name})...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, written.Object.Generation)...)
-}
-
-func (r *regionResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state regionModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Delete " + regionNoun(state.Name.ValueString())
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if err := client.DeleteRegion(ctx, state.Name.ValueString()); err != nil && !has(err, fleet.CodeNotFound) {
-		reportDelete(&resp.Diagnostics, req.State.Schema.Type(), what, err)
-	}
+	r.previewNew(ctx, req, resp)
+	r.preview(ctx, req, resp)
 }
 
 func (r *regionResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	resource.ImportStatePassthroughWithIdentity(ctx, path.Root("name"), path.Root("name"), req, resp)
 }
-
-func regionNoun(name string) string { return fmt.Sprintf("region %q", name) }

@@ -87,6 +87,10 @@ type holdModel struct {
 	Message types.String `tfsdk:"message"`
 }
 
+func (m serverDataModel) key() fleet.ServerKey {
+	return fleet.ServerKey{Account: m.Account.ValueString(), Region: m.Region.ValueString()}
+}
+
 func flattenServerData(v fleet.ServerView, deployments []fleet.Deployment, fresh types.Bool) serverDataModel {
 	m := serverDataModel{
 		Account: types.StringValue(v.Account), Region: types.StringValue(v.Region), Fresh: fresh, Generation: types.Int64Value(v.Generation),

@@ -5,63 +5,43 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
-	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-var _ datasource.DataSourceWithConfigure = (*serverDataSource)(nil)
-
-func newServerDataSource() datasource.DataSource { return &serverDataSource{} }
-
-type serverDataSource struct{ session *session }
-
-func (d *serverDataSource) Metadata(_ context.Context, _ datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = "kura_server"
-}
-
-func (d *serverDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	shown := serverShown()
-	shown["account"] = schema.StringAttribute{Required: true, MarkdownDescription: "Id of the account, such as `acme`."}
-	shown["region"] = schema.StringAttribute{Required: true, MarkdownDescription: "Name of the region, such as `eu-central`."}
-	shown["fresh"] = schema.BoolAttribute{
-		Optional:            true,
-		MarkdownDescription: "Whether the daemon looks at the server and probes it before it answers, 10 s at most, instead of telling what it saw last. Default `false`.",
-	}
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "A server as it is now: what is declared, what runs and answers, and what the daemon does about the difference. Made for outputs and `check` blocks. A server that does not exist is an error.",
-		Attributes:          shown,
+func newServerDataSource() datasource.DataSource {
+	return &source[serverDataModel]{
+		typeName: "kura_server",
+		about:    "A server as it is now: what is declared, what runs and answers, and what the daemon does about the difference. Made for outputs and `check` blocks. A server that does not exist is an error.",
+		attributes: with(serverShown(), map[string]schema.Attribute{
+			"account": askedText("Id of the account, such as `acme`."),
+			"region":  askedText("Name of the region, such as `eu-central`."),
+			"fresh": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "Whether the daemon looks at the server and probes it before it answers, 10 s at most, instead of telling what it saw last. Default `false`.",
+			},
+		}),
+		what: func(m serverDataModel) string { return "Read server " + m.key().String() },
+		fill: readServer,
 	}
 }
 
-func (d *serverDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.session = sessionOf(req.ProviderData, &resp.Diagnostics)
-}
-
-func (d *serverDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var config serverDataModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	key := fleet.ServerKey{Account: config.Account.ValueString(), Region: config.Region.ValueString()}
-	what := "Read server " + key.String()
-	client := d.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	view, err := client.GetServer(ctx, key, api.GetOptions{ObserveNow: config.Fresh.ValueBool()})
+func readServer(ctx context.Context, c *api.Client, m *serverDataModel, diags *diag.Diagnostics) error {
+	key := m.key()
+	view, err := c.GetServer(ctx, key, api.GetOptions{ObserveNow: m.Fresh.ValueBool()})
 	if err != nil {
-		report(&resp.Diagnostics, req.Config.Schema.Type(), what, err)
-		return
+		return err
 	}
 	if view.Stale {
-		resp.Diagnostics.AddWarning(what+": the fresh look did not end in time", "What is shown was seen before it.")
+		diags.AddWarning("Read server "+key.String()+": the fresh look did not end in time", "What is shown was seen before it.")
 	}
-	deployments, err := client.Deployments(ctx, key)
+	deployments, err := c.Deployments(ctx, key)
 	if err != nil {
-		report(&resp.Diagnostics, req.Config.Schema.Type(), what+", its deployments", err)
-		return
+		return err
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, flattenServerData(view, deployments, config.Fresh))...)
+	*m = flattenServerData(view, deployments, m.Fresh)
+	return nil
 }
 
 // serverShown are the computed attributes of a server's data source.
@@ -83,13 +63,13 @@ func serverShown() map[string]schema.Attribute {
 		"published_url":      "Url that clients are given right now; null while there is none.",
 		"last_observed_at":   "When the runtime last told about it, in RFC 3339; null before it did.",
 	} {
-		shown[name] = schema.StringAttribute{Computed: true, MarkdownDescription: description}
+		shown[name] = shownText(description)
 	}
-	shown["generation"] = schema.Int64Attribute{Computed: true, MarkdownDescription: "How many times its declaration was written."}
-	shown["active"] = schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether its status is `active`: a declared version has answered, and is published."}
-	shown["labels"] = schema.MapAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "Declared labels."}
-	shown["aliases"] = schema.ListAttribute{ElementType: types.StringType, Computed: true, MarkdownDescription: "Old hosts that still lead to it after a move."}
-	shown["ports"] = schema.MapAttribute{ElementType: types.Int64Type, Computed: true, MarkdownDescription: "Assigned host ports by `<service>/<port name>`; they stay until it is destroyed."}
+	shown["generation"] = shownNumber("How many times its declaration was written.")
+	shown["active"] = shownBool("Whether its status is `active`: a declared version has answered, and is published.")
+	shown["labels"] = shownTextMap("Declared labels.")
+	shown["aliases"] = shownTexts("Old hosts that still lead to it after a move.")
+	shown["ports"] = shownNumbers("Assigned host ports by `<service>/<port name>`; they stay until it is destroyed.")
 	shown["containers"] = objects("What runs, or ran: its containers, and others that bear its names.", map[string]schema.Attribute{
 		"service": shownText("Service; null where the container is not ours."),
 		"name":    shownText("Name of the container."),
@@ -97,7 +77,7 @@ func serverShown() map[string]schema.Attribute {
 		"image":   shownText("Image that it runs."),
 		"state":   shownText("`created`, `running` or `exited`."),
 		"foreign": shownText("Whose it is, where it is not ours; else null."),
-		"ports":   schema.MapAttribute{ElementType: types.Int64Type, Computed: true, MarkdownDescription: "Published host ports by `<port>/<protocol>`."},
+		"ports":   shownNumbers("Published host ports by `<port>/<protocol>`."),
 	})
 	shown["conditions"] = objects("Observed aspects, each with its reason.", map[string]schema.Attribute{
 		"type":    shownText("Aspect, such as `EndpointReady`."),
@@ -107,7 +87,7 @@ func serverShown() map[string]schema.Attribute {
 		"since":   shownText("When the status last changed, in RFC 3339."),
 	})
 	shown["deployments"] = objects("Attempts to bring it to a version, the newest first: the audit trail.", map[string]schema.Attribute{
-		"number":      schema.Int64Attribute{Computed: true, MarkdownDescription: "Counts from 1."},
+		"number":      shownNumber("Counts from 1."),
 		"cause":       shownText("`create`, `image` or `redeploy`."),
 		"image_tag":   shownText("Version that it was to bring."),
 		"status":      shownText("`pending`, `running`, `succeeded`, `failed`, `cancelled` or `superseded`."),
@@ -134,12 +114,4 @@ func shownPlan(description string) schema.Attribute {
 			"state":       shownText("`pending`, `running` or `done`."),
 		}),
 	}}
-}
-
-func shownText(description string) schema.StringAttribute {
-	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
-}
-
-func objects(description string, attributes map[string]schema.Attribute) schema.ListNestedAttribute {
-	return schema.ListNestedAttribute{Computed: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: attributes}}
 }

@@ -14,13 +14,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-var (
-	_ resource.ResourceWithConfigure      = (*serverResource)(nil)
-	_ resource.ResourceWithIdentity       = (*serverResource)(nil)
-	_ resource.ResourceWithImportState    = (*serverResource)(nil)
-	_ resource.ResourceWithModifyPlan     = (*serverResource)(nil)
-	_ resource.ResourceWithValidateConfig = (*serverResource)(nil)
-)
+var _ ourResource = (*serverResource)(nil)
 
 // How long an apply waits where the resource does not say.
 const (
@@ -95,11 +89,9 @@ func (r *serverResource) Create(ctx context.Context, req resource.CreateRequest,
 				"\n\nThe server exists and kurad goes on trying: when the cause is gone it becomes active by itself. The next apply would replace it, for it is marked as tainted; `untaint` keeps it.")
 	case endLeaving, endGone:
 		resp.Diagnostics.AddError(what+": somebody else destroyed it meanwhile", "It was created and then destroyed by somebody else. Find out who, then apply again.")
-	case endError:
-		report(&resp.Diagnostics, req.Plan.Schema.Type(), what+", wait for it", err)
-	case endStalled, endSuperseded, endPaused, endDeadline, endStopped, endWaiting:
+	case endStalled, endSuperseded, endPaused, endDeadline, endStopped, endError, endWaiting:
 		// A warning, for an error taints what the daemon is still bringing up.
-		r.session.unsettled(&resp.Diagnostics, what, end, seen)
+		r.session.unsettled(&resp.Diagnostics, what, end, seen, err)
 	}
 }
 
@@ -186,7 +178,7 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 	case endError:
 		report(&resp.Diagnostics, req.Plan.Schema.Type(), what+", wait for it", err)
 	case endSuperseded, endPaused, endDeadline, endStopped, endWaiting:
-		r.session.unsettled(&resp.Diagnostics, what, end, seen)
+		r.session.unsettled(&resp.Diagnostics, what, end, seen, nil)
 	}
 }
 

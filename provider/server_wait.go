@@ -42,7 +42,7 @@ const (
 	endGone                     // it does not exist any more
 	endDeadline                 // the timeout passed
 	endStopped                  // Ctrl-C
-	endError                    // the daemon refuses to tell
+	endError                    // the daemon refuses to tell, as after a token was revoked
 )
 
 // judge says what a view of the server means for who waits for t. A verdict is of the
@@ -98,8 +98,9 @@ func (s *session) await(ctx context.Context, t target, seen fleet.ServerView) (e
 	return endError, seen, err
 }
 
-// unsettled adds the warning of a wait that ended without a verdict on the version.
-func (s *session) unsettled(diags *diag.Diagnostics, what string, end ending, v fleet.ServerView) {
+// unsettled adds the warning of a wait that ended without a verdict on the version. err
+// is why the daemon refused to tell, where that is the ending.
+func (s *session) unsettled(diags *diag.Diagnostics, what string, end ending, v fleet.ServerView, err error) {
 	standing := fmt.Sprintf("It is %s now (%s).", v.Verdict, v.Reason)
 	if v.Message != "" {
 		standing += " " + sentence(plain(v.Message))
@@ -115,7 +116,10 @@ func (s *session) unsettled(diags *diag.Diagnostics, what string, end ending, v 
 		diags.AddWarning(what+": somebody else declared another version meanwhile", fmt.Sprintf("The latest declared version is %s. The next plan shows it as a change.", v.Intent.ImageTag))
 	case endStalled:
 		diags.AddWarning(what+": it does not get ready", why(v)+" "+standing+" kurad goes on trying; the next plan shows whether it got there.")
-	case endWaiting, endSettled, endRefused, endLeaving, endGone, endError:
+	case endError:
+		step := nextStep(fleet.CodeOf(err))
+		diags.AddWarning(what+": nobody knows whether it gets ready", strings.TrimSpace("What was declared is stored, and kurad goes on; the apply could not watch it. "+sentence(err)+" "+step))
+	case endWaiting, endSettled, endRefused, endLeaving, endGone:
 	}
 }
 

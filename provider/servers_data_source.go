@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -13,17 +14,12 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-var _ datasource.DataSourceWithConfigure = (*serversDataSource)(nil)
-
-func newServersDataSource() datasource.DataSource { return &serversDataSource{} }
-
-type serversDataSource struct{ session *session }
-
 type serversModel struct {
-	Account types.String     `tfsdk:"account"`
-	Region  types.String     `tfsdk:"region"`
-	Verdict types.String     `tfsdk:"verdict"`
-	Servers []serverRowModel `tfsdk:"servers"`
+	Account types.String      `tfsdk:"account"`
+	Region  types.String      `tfsdk:"region"`
+	Verdict types.String      `tfsdk:"verdict"`
+	Labels  map[string]string `tfsdk:"labels"`
+	Servers []serverRowModel  `tfsdk:"servers"`
 }
 
 type serverRowModel struct {
@@ -41,11 +37,7 @@ type serverRowModel struct {
 	PublishedURL     types.String      `tfsdk:"published_url"`
 }
 
-func (d *serversDataSource) Metadata(_ context.Context, _ datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = "kura_servers"
-}
-
-func (d *serversDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func newServersDataSource() datasource.DataSource {
 	all, row := serverShown(), map[string]schema.Attribute{
 		"account": shownText("Id of the account."),
 		"region":  shownText("Name of the region."),
@@ -53,47 +45,40 @@ func (d *serversDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 	for _, name := range []string{"image_tag", "labels", "status", "verdict", "reason", "active", "serving_image_tag", "observed_image_tag", "host", "published_url"} {
 		row[name] = all[name]
 	}
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "Servers as they are now, in short; `kura_server` tells all about one.",
-		Attributes: map[string]schema.Attribute{
-			"account": schema.StringAttribute{Optional: true, MarkdownDescription: "Only those of this account, such as `acme`. Default: all."},
-			"region":  schema.StringAttribute{Optional: true, MarkdownDescription: "Only those in this region, such as `eu-central`. Default: all."},
+	return &source[serversModel]{
+		typeName: "kura_servers",
+		about:    "Servers as they are now, in short; `kura_server` tells all about one.",
+		attributes: map[string]schema.Attribute{
+			"account": filterText("Only those of this account, such as `acme`."),
+			"region":  filterText("Only those in this region, such as `eu-central`."),
 			"verdict": schema.StringAttribute{
 				Optional: true, MarkdownDescription: "Only those of this verdict, such as `failed`. Default: all.",
 				Validators: []validator.String{stringvalidator.OneOf(verdicts()...)},
 			},
+			"labels":  filterLabels("those"),
 			"servers": objects("The servers, by region and account.", row),
 		},
+		what: always[serversModel]("List servers"),
+		fill: listServers,
 	}
 }
 
-func (d *serversDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse) {
-	d.session = sessionOf(req.ProviderData, &resp.Diagnostics)
-}
-
-func (d *serversDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var m serversModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
-	client := d.session.use(ctx, "List servers", &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	views, err := client.ListServers(ctx, api.ServerFilter{
+func listServers(ctx context.Context, c *api.Client, m *serversModel, _ *diag.Diagnostics) error {
+	views, err := c.ListServers(ctx, api.ServerFilter{
 		Account: m.Account.ValueString(), Region: m.Region.ValueString(), Verdict: fleet.Verdict(m.Verdict.ValueString()),
 	})
-	if err != nil {
-		report(&resp.Diagnostics, req.Config.Schema.Type(), "List servers", err)
-		return
-	}
-	m.Servers = make([]serverRowModel, len(views))
-	for i, v := range views {
+	m.Servers = []serverRowModel{}
+	for _, v := range views {
+		if !bears(v.Intent.Labels, m.Labels) {
+			continue
+		}
 		all := flattenServerData(v, nil, types.BoolNull())
-		m.Servers[i] = serverRowModel{
+		m.Servers = append(m.Servers, serverRowModel{
 			Account: all.Account, Region: all.Region, ImageTag: all.ImageTag, Labels: all.Labels, Status: all.Status, Verdict: all.Verdict, Reason: all.Reason,
 			Active: all.Active, ServingImageTag: all.ServingImageTag, ObservedImageTag: all.ObservedImageTag, Host: all.Host, PublishedURL: all.PublishedURL,
-		}
+		})
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
+	return err
 }
 
 func verdicts() []string {

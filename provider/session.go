@@ -163,6 +163,15 @@ func (e *wrongDaemon) detail() string {
 	return is + " Nothing was read or written. Point `endpoint` (or " + envEndpoint + ") at the daemon of that environment, or correct `environment` (or " + envEnvironment + ")."
 }
 
+// ourResource is what every resource here is.
+type ourResource interface {
+	resource.ResourceWithConfigure
+	resource.ResourceWithIdentity
+	resource.ResourceWithImportState
+	resource.ResourceWithModifyPlan
+	resource.ResourceWithValidateConfig
+}
+
 // configured is the part of every resource that receives the session.
 type configured struct{ session *session }
 

@@ -34,6 +34,23 @@ func decimal(f float64) types.Float64 {
 	return types.Float64Value(f)
 }
 
+// texts is never null: a list of nothing is empty.
+func texts[S ~string](in []S) []string {
+	out := make([]string, len(in))
+	for i, s := range in {
+		out[i] = string(s)
+	}
+	return out
+}
+
+// orEmpty is never null, so that a lookup in it is no error.
+func orEmpty(in map[string]string) map[string]string {
+	if in == nil {
+		return map[string]string{}
+	}
+	return in
+}
+
 // checkConfig runs check on a configuration of which everything is known, and reports
 // what it finds at the attributes: `tofu validate` says it, without a daemon.
 func checkConfig[M any](ctx context.Context, config tfsdk.Config, what string, check func(M) error, diags *diag.Diagnostics) {

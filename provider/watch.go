@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// How long one poll waits for a change, and the pause after one that failed.
+// How long one poll waits for a change, and the least pause after one that failed.
 const (
 	pollWait  = 30 * time.Second
 	pollPause = time.Second
@@ -103,7 +104,7 @@ func (w *watches) read(ctx context.Context, key fleet.ServerKey) (*fleet.ServerV
 		case final(err):
 			return nil, err
 		}
-		if !pause(ctx, pollPause) {
+		if !pause(ctx, pauseAfter(err)) {
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -154,7 +155,7 @@ func (w *watches) run(ctx context.Context, region string, r *watch) {
 			w.end(region, r, err)
 			return
 		default:
-			pause(ctx, pollPause)
+			pause(ctx, pauseAfter(err))
 		}
 	}
 }
@@ -198,6 +199,15 @@ func final(err error) bool {
 		return false
 	}
 	return false
+}
+
+// pauseAfter is how long a daemon is left alone that answered with err: as long as it
+// asks for, where that is longer than what the client itself waits.
+func pauseAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*api.Error](err); ok {
+		return max(pollPause, e.RetryAfter)
+	}
+	return pollPause
 }
 
 // pause waits; false if ctx ended first.

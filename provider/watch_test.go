@@ -184,6 +184,30 @@ func TestWatch_waitsForADaemonThatDoesNotAnswerForAWhile(t *testing.T) {
 	})
 }
 
+func TestWatch_leavesADaemonAloneAsLongAsItAsksFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newFakeDaemon()
+		d.servers[key("a")] = serverOf("a", 1)
+		w := newWatches(d)
+		ctx, interrupt := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer interrupt()
+		done := make(chan error, 1)
+		go func() { done <- w.follow(ctx, key("a"), reaches(2)) }()
+		synctest.Wait()
+		before := d.polls
+		d.set(func() {
+			d.fail = &api.Error{Status: 429, RetryAfter: 2 * time.Minute, Err: fleet.Errorf(fleet.CodeUnavailable, "busy")}
+		})
+		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ended with %v, want the deadline", err)
+		}
+		synctest.Wait()
+		if polls := d.polls - before; polls != 1 {
+			t.Errorf("%d polls in three minutes after one that was told to come back in two, want one", polls)
+		}
+	})
+}
+
 func TestWatch_endsForEveryoneWhenTheDaemonRefusesToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeDaemon()

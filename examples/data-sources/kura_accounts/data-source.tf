@@ -1,0 +1,7 @@
+data "kura_accounts" "gold" {
+  labels = { tier = "gold" }
+}
+
+output "gold" {
+  value = [for a in data.kura_accounts.gold.accounts : a.id]
+}

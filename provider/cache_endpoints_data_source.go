@@ -1,0 +1,59 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+)
+
+type cacheEndpointsModel struct {
+	Account    types.String       `tfsdk:"account"`
+	Technology types.String       `tfsdk:"technology"`
+	Region     types.String       `tfsdk:"region"`
+	Endpoints  []endpointRowModel `tfsdk:"endpoints"`
+}
+
+type endpointRowModel struct {
+	URL        types.String `tfsdk:"url"`
+	Technology types.String `tfsdk:"technology"`
+	Region     types.String `tfsdk:"region"`
+	Ready      types.Bool   `tfsdk:"ready"`
+}
+
+func newCacheEndpointsDataSource() datasource.DataSource {
+	return &source[cacheEndpointsModel]{
+		typeName: "kura_cache_endpoints",
+		about: "What clients of an account are given: the urls that its servers publish and those that `kura_cache_endpoint` declares, the ones that answer first, those that did not answer last. " +
+			"An account that does not exist is an error.",
+		attributes: map[string]schema.Attribute{
+			"account":    askedText("Id of the account, such as `acme`."),
+			"technology": filterText("Only those of this technology, such as `kura`."),
+			"region":     filterText("Only those of servers in this region, such as `eu-central`."),
+			"endpoints": objects("The endpoints, in the order in which clients should try them.", map[string]schema.Attribute{
+				"url":        shownText("Where it is."),
+				"technology": shownText("`kura` for the url of a server, else what was declared."),
+				"region":     shownText("Region of the server; null for a declared endpoint."),
+				"ready":      shownBool("Whether it answered when the daemon last asked; false as well where it has not been asked yet."),
+			}),
+		},
+		what: func(m cacheEndpointsModel) string {
+			return fmt.Sprintf("Read endpoints of account %q", m.Account.ValueString())
+		},
+		fill: func(ctx context.Context, c *api.Client, m *cacheEndpointsModel, _ *diag.Diagnostics) error {
+			all, err := c.Resolve(ctx, m.Account.ValueString())
+			m.Endpoints = []endpointRowModel{}
+			for _, e := range all {
+				if (m.Technology.IsNull() || e.Technology == m.Technology.ValueString()) && (m.Region.IsNull() || e.Region == m.Region.ValueString()) {
+					m.Endpoints = append(m.Endpoints, endpointRowModel{URL: text(e.URL), Technology: text(e.Technology), Region: text(e.Region), Ready: types.BoolValue(e.Ready)})
+				}
+			}
+			return err
+		},
+	}
+}
