@@ -29,8 +29,8 @@ func adoptCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output != "table" && output != "json" {
-				return fmt.Errorf("--output %q is neither table nor json", output)
+			if err := knownOutput(output); err != nil {
+				return err
 			}
 			c, err := t.client()
 			if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// handMade starts a cache server as a person would, with no labels, and returns its id and
-// the host port that it publishes.
-func handMade(t *testing.T, name, tag, account string) (id string, port int) {
+// handMade starts a cache server as a person would, with no labels and more arguments, and
+// returns its id and the host port that it publishes.
+func handMade(t *testing.T, name, tag, account string, more ...string) (id string, port int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,10 +31,10 @@ func handMade(t *testing.T, name, tag, account string) (id string, port int) {
 			t.Error(err)
 		}
 	})
-	id = podman(t, "run", "--detach", "--name", name, "--publish", fmt.Sprintf("127.0.0.1:%d:8443", address.Port),
-		"--env", "KURA_ACCOUNT="+account, "--env", "KURA_TLS_CERT=/tls/server.pem", "--env", "KURA_TLS_KEY=/tls/server-key.pem",
-		"--volume", real.tls+":/tls:ro", image(tag))
-	return id, address.Port
+	args := append([]string{"run", "--detach", "--name", name, "--publish", fmt.Sprintf("127.0.0.1:%d:8443", address.Port),
+		"--env", "KURA_ACCOUNT=" + account, "--env", "KURA_TLS_CERT=/tls/server.pem", "--env", "KURA_TLS_KEY=/tls/server-key.pem",
+		"--volume", real.tls + ":/tls:ro"}, more...)
+	return podman(t, append(args, image(tag))...), address.Port
 }
 
 // started is when a container was started last, by the engine's words.
@@ -48,7 +48,13 @@ func TestAdopt_aHandMadeContainerGoesOnAndTheNextImageReplacesIt(t *testing.T) {
 	k := startKurad(t)
 	key := fleet.ServerKey{Account: "acme", Region: "eu-adopt"}
 	k.declare(region(key.Region), key.Account)
-	id, port := handMade(t, "made-by-hand", "v1", key.Account)
+	id, port := handMade(t, "made-by-hand", "v1", key.Account, "--volume", "/scratch")
+	scratch := podman(t, "inspect", "--format", `{{range .Mounts}}{{if eq .Destination "/scratch"}}{{.Name}}{{end}}{{end}}`, id)
+	t.Cleanup(func() {
+		if _, err := real.engine.Podman(context.WithoutCancel(t.Context()), "volume", "rm", "--force", scratch); err != nil {
+			t.Error(err)
+		}
+	})
 	before := started(t, id)
 
 	said := k.cli("adopt", key.String(), "--image-tag", "v1", "--container", "cache=made-by-hand")
@@ -108,6 +114,7 @@ func TestAdopt_aHandMadeContainerGoesOnAndTheNextImageReplacesIt(t *testing.T) {
 	if out, err := real.engine.Podman(t.Context(), "inspect", "--format", "{{.Name}}", id); err == nil {
 		t.Errorf("the adopted container is still there: %s", out)
 	}
+	podman(t, "volume", "inspect", scratch) // what it kept stays behind
 	if version, err := up(t, v.PublishedURL); err != nil || version != "v2" {
 		t.Errorf("%s answers %q, %v; want v2 at the same url", v.PublishedURL, version, err)
 	}
@@ -132,6 +139,8 @@ func TestAdopt_refusesWhatIsNotItsToTake(t *testing.T) {
 	k.put(other, "v1")
 	k.converged(other, "v1")
 	handMade(t, "adoptno-other-tag", "v2", "acme")
+	handMade(t, "adoptno-always", "v1", "acme", "--restart", "always")
+	handMade(t, "adoptno-removed", "v1", "acme", "--rm")
 	unpublished := podman(t, "run", "--detach", "--name", "adoptno-silent", image("v1"))
 	t.Cleanup(func() {
 		if _, err := real.engine.Podman(context.WithoutCancel(t.Context()), "rm", "--force", "--ignore", "--time", "0", unpublished); err != nil {
@@ -141,7 +150,9 @@ func TestAdopt_refusesWhatIsNotItsToTake(t *testing.T) {
 	for ref, says := range map[string]string{
 		"of-production":                       "server umbra/eu of environment production",
 		"kura-umbra-eu-adoptno-cache-staging": "carries the labels of server umbra/eu-adoptno",
-		"adoptno-other-tag":                   "does not carry the tag",
+		"adoptno-other-tag":                   "cache:v2, and the service is image",
+		"adoptno-always":                      "podman update --restart=no adoptno-always",
+		"adoptno-removed":                     "(--rm)",
 		"adoptno-silent":                      "does not publish 8443/tcp",
 		"adoptno-nobody":                      "has no container with the name or id",
 	} {

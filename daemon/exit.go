@@ -37,7 +37,7 @@ func exitCodesTopic() *cobra.Command {
   1    it failed, for a reason that is none of the following
   2    the command line, or what it asks for, is not valid
   3    the server, account, region or token does not exist
-  4    refused: no valid token, or its scope does not cover this
+  4    refused: no valid token, its scope does not cover this, or too many logins failed
   5    kurad does not answer, or not yet
   6    not converged: kurad status --exit-code, and kurad wait
   130  interrupted
@@ -86,7 +86,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case fleet.CodeNotFound:
 		return exitNotFound
-	case fleet.CodeUnauthorized, fleet.CodeForbidden:
+	case fleet.CodeUnauthorized, fleet.CodeForbidden, api.CodeRateLimited:
 		return exitRefused
 	case fleet.CodeUnavailable:
 		return exitNoAnswer
@@ -128,7 +128,8 @@ func strict(c *cobra.Command) {
 		}
 	case args != nil:
 		c.Args = func(c *cobra.Command, given []string) error {
-			if err := args(c, given); err != nil {
+			// Cobra asks for required flags later, and would not say that the command line is wrong.
+			if err := cmp.Or(args(c, given), c.ValidateRequiredFlags()); err != nil {
 				return usagef("%w; write it as: %s", err, c.UseLine())
 			}
 			return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
 
 // happen stores an event as a turn would.
@@ -101,6 +102,32 @@ func TestEventsFollow_goesOnOverARestartAndTellsEachOnce(t *testing.T) {
 	}
 }
 
+func TestEventsFollow_saysWhereSomeMayBeMissing(t *testing.T) {
+	noEnvironment(t)
+	o := optionsFor(t)
+	p := startInProcess(t, o)
+	p.happen(t, "first")
+	out, said, interrupt := background(t, "events", "--follow", "--data-dir", o.dataDir)
+	soon(t, "it tells the first", says(out, "first"))
+	tx := p.records.Begin()
+	for i := range store.MaxEvents + 1 {
+		tx.AddEvent(fleet.Event{Account: "acme", Region: "eu", At: time.Now(), Type: fleet.EventNormal, Reason: "Told", Message: fmt.Sprintf("burst %d.", i)})
+	}
+	if _, err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "it tells the newest", says(out, fmt.Sprintf("burst %d.", store.MaxEvents)))
+	if !strings.Contains(said.String(), "some may be missing") {
+		t.Errorf("said %q", said.String())
+	}
+	if err := interrupt(); err != nil {
+		t.Error(err)
+	}
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestStatusWatch_outlivesARestart(t *testing.T) {
 	noEnvironment(t)
 	o := optionsFor(t)
@@ -154,6 +181,10 @@ func TestExitCodes_areWhatTheHelpSays(t *testing.T) {
 		{exitUsage, []string{"status", "a/b", "c/d"}},
 		{exitUsage, []string{"status", "acme"}},
 		{exitUsage, []string{"status", "--output", "xml"}},
+		{exitUsage, []string{"adopt", "acme/eu", "--image-tag", "v1", "--container", "cache=x", "--output", "xml"}},
+		{exitUsage, []string{"adopt", "acme/eu"}},
+		{exitUsage, []string{"adopt", "acme/eu", "--image-tag", "v1"}},
+		{exitUsage, []string{"orphans", "--output", "xml"}},
 		{exitUsage, []string{"wait"}},
 		{exitUsage, []string{"wait", "acme/eu", "--timeout", "0s"}},
 		{exitUsage, []string{"token", "create", "x", "--scope", "root"}},
@@ -197,7 +228,7 @@ func TestExitCodes_areWhatTheHelpSays(t *testing.T) {
 func TestExitCode_ofWhatNoCommandLineCauses(t *testing.T) {
 	for want, err := range map[int]error{
 		0: nil, exitInterrupted: fmt.Errorf("status: %w", context.Canceled), exitNoAnswer: context.DeadlineExceeded,
-		exitError: fleet.Errorf(fleet.CodeConflict, "no"),
+		exitError: fleet.Errorf(fleet.CodeConflict, "no"), exitRefused: fleet.Errorf(api.CodeRateLimited, "too many logins failed"),
 	} {
 		if got := exitCode(err); got != want {
 			t.Errorf("%v: %d, want %d", err, got, want)

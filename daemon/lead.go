@@ -24,6 +24,9 @@ import (
 // no answer, or after it has lost the leadership.
 const campaignAgain = time.Second
 
+// catchUpWithin is how long a new leader may take to read what earlier ones stored.
+const catchUpWithin = 5 * time.Second
+
 // mandate is what runs while this kurad leads: turns, and the probes and listings that they
 // look at. The others of its store only answer the API (G2).
 type mandate struct {
@@ -61,6 +64,10 @@ func advertised(o options, at net.Addr, own string) (string, error) {
 		u, err := url.Parse(o.advertise)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return "", fmt.Errorf("--advertise %q is not the URL of an API, such as https://kurad-1.example.dev:7433", o.advertise)
+		}
+		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return "", fmt.Errorf("--advertise %s: without TLS it must lead to a loopback address such as 127.0.0.1, for tokens would cross the network in the clear; "+
+				"advertise https://%s, and give a certificate with --tls-cert and --tls-key, or let kurad make one with --tls-generate", o.advertise, u.Host)
 		}
 		return strings.TrimSuffix(o.advertise, "/"), nil
 	}
@@ -123,7 +130,10 @@ func (d *daemon) serveMandate(ctx context.Context, leadership store.Leadership) 
 		}
 		return nil
 	})
-	if err := d.view.CatchUp(ctx); err != nil {
+	within, done := context.WithTimeout(ctx, catchUpWithin)
+	err := d.view.CatchUp(within)
+	done()
+	if err != nil { // one that sees nothing leaves the lead to another
 		cancel()
 		return errors.Join(fmt.Errorf("read what earlier leaders stored: %w", err), group.Wait())
 	}
@@ -141,10 +151,9 @@ func (d *daemon) serveMandate(ctx context.Context, leadership store.Leadership) 
 	defer d.mandate.Store(nil)
 	group.Go(func() error { t.watcher.Run(ctx); return nil })
 	group.Go(func() error { d.declared.Run(ctx); return nil })
-	group.Go(func() error { d.declared.Run(ctx); return nil })
 	group.Go(func() error { return t.loop.Run(ctx) })
 	d.log.Info("kurad leads", "address", d.advertised)
-	err := group.Wait()
+	err = group.Wait()
 	if !t.Valid() {
 		d.log.Warn("kurad leads no more: another one may", "address", d.advertised)
 	}
@@ -158,7 +167,15 @@ type standing struct {
 }
 
 // Leads implements server.Leader.
-func (s *standing) Leads() bool { return s.Load() != nil }
+func (s *standing) Leads() bool { return s.now() != nil }
+
+// now returns the mandate that holds; one whose tasks only end is no mandate any more.
+func (s *standing) now() *mandate {
+	if t := s.Load(); t != nil && t.Valid() {
+		return t
+	}
+	return nil
+}
 
 // Address implements server.Leader.
 func (s *standing) Address(ctx context.Context) (string, error) {
@@ -175,7 +192,7 @@ func (s *standing) Address(ctx context.Context) (string, error) {
 
 // ObserveNow implements server.Turns.
 func (s *standing) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
-	t := s.Load()
+	t := s.now()
 	if t == nil {
 		return fleet.Errorf(fleet.CodeUnavailable, "server %s is not looked at: another kurad leads and does not answer", key)
 	}
@@ -184,7 +201,7 @@ func (s *standing) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
 
 // Memory implements server.Turns.
 func (s *standing) Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int) {
-	if t := s.Load(); t != nil {
+	if t := s.now(); t != nil {
 		return t.loop.Memory(key)
 	}
 	return time.Time{}, 0
@@ -192,7 +209,7 @@ func (s *standing) Memory(key fleet.ServerKey) (lastObserved time.Time, failedRe
 
 // kick makes turns due, where this kurad leads.
 func (s *standing) kick(keys ...fleet.ServerKey) {
-	if t := s.Load(); t != nil {
+	if t := s.now(); t != nil {
 		for _, key := range keys {
 			t.loop.Kick(key)
 		}

@@ -24,6 +24,11 @@ func TestG2_aReplicaSaysWhereTheOthersReachIt(t *testing.T) {
 		{"as it is told", options{store: shared, advertise: "https://kurad-1:7433/"}, loopback, "https://kurad-1:7433", ""},
 		{"everywhere, alone", options{}, &net.TCPAddr{IP: net.IPv4zero, Port: 7433}, "https://own", ""},
 		{"everywhere, among others", options{store: shared, listen: "0.0.0.0:7433"}, &net.TCPAddr{IP: net.IPv4zero, Port: 7433}, "", "--advertise https://<its name>:7433"},
+		{"in the clear, on this machine", options{store: shared, advertise: "http://127.0.0.1:7433"}, loopback, "http://127.0.0.1:7433", ""},
+		{"in the clear, by name on this machine", options{store: shared, advertise: "http://localhost:7433"}, loopback, "http://localhost:7433", ""},
+		{"in the clear, on this machine by IPv6", options{store: shared, advertise: "http://[::1]:7433"}, loopback, "http://[::1]:7433", ""},
+		{"in the clear", options{store: shared, advertise: "http://kurad-1:7433"}, loopback, "", "tokens would cross the network in the clear; advertise https://kurad-1:7433"},
+		{"in the clear, by address", options{store: shared, advertise: "http://10.0.0.7:7433"}, loopback, "", "--tls-cert"},
 		{"no URL", options{store: shared, advertise: "kurad-1:7433"}, loopback, "", "is not the URL of an API"},
 	} {
 		got, err := advertised(test.given, test.at, "https://own")

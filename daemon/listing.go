@@ -61,6 +61,15 @@ func (r *runtimes) Containers(ctx context.Context, endpoint string, maxAge time.
 	return l.list(ctx, maxAge)
 }
 
+// Adoptable implements server.Runtimes.
+func (r *runtimes) Adoptable(ctx context.Context, endpoint, id string) error {
+	e := r.containers[endpoint]
+	if e == nil {
+		return fleet.Errorf(fleet.CodeUnavailable, "this kurad was given no endpoint named %q", endpoint)
+	}
+	return e.Adoptable(ctx, id)
+}
+
 // Listings implements server.Turns.
 func (s *standing) Listings() []fleet.Listing {
 	if t := s.Load(); t != nil {

@@ -23,8 +23,8 @@ func orphansCommand() *cobra.Command {
 			"as they are; or remove what nobody needs with the engine's own tools.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "table" && output != "json" {
-				return fmt.Errorf("--output %q is neither table nor json", output)
+			if err := knownOutput(output); err != nil {
+				return err
 			}
 			c, err := t.client()
 			if err != nil {

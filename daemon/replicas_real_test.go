@@ -270,6 +270,7 @@ func (rs *replicas) write(region string) *clients {
 	var group sync.WaitGroup
 	group.Go(func() {
 		last := time.Now()
+		defer func() { c.gap = max(c.gap, time.Since(last)) }()
 		for i := 0; ctx.Err() == nil; i++ {
 			list := rs.present()
 			r := list[i%len(list)]
@@ -286,15 +287,25 @@ func (rs *replicas) write(region string) *clients {
 		for i := 0; ctx.Err() == nil; i++ {
 			list := rs.present()
 			r := list[i%len(list)]
-			_, err := r.client.GetServer(ctx, fleet.ServerKey{Account: "a", Region: region}, api.GetOptions{})
-			if err != nil && ctx.Err() == nil && !r.isOut() {
+			within, done := context.WithTimeout(ctx, mostGap)
+			_, err := r.client.GetServer(within, fleet.ServerKey{Account: "a", Region: region}, api.GetOptions{})
+			done()
+			switch {
+			case err == nil:
+				c.reads++
+			case ctx.Err() == nil && !r.isOut():
 				rs.t.Errorf("a replica without a fault does not read: %v", err)
 			}
-			c.reads++
 			pause(ctx, 50*time.Millisecond)
 		}
 	})
-	c.stop = func() { cancel(); group.Wait() }
+	c.stop = func() {
+		cancel()
+		group.Wait()
+		if c.writes == 0 || c.reads == 0 {
+			rs.t.Errorf("%d writes and %d reads were acknowledged: that is too little to tell", c.writes, c.reads)
+		}
+	}
 	rs.t.Cleanup(c.stop)
 	return c
 }

@@ -41,16 +41,22 @@ func startKurad(t *testing.T) *kurad {
 	k := &kurad{outside: theOutside(t), t: t, data: t.TempDir()}
 	t.Cleanup(k.end)
 	k.start("127.0.0.1:0")
+	k.login()
+	return k
+}
+
+// login takes the token of the first start.
+func (k *kurad) login() {
+	k.t.Helper()
 	token, err := os.ReadFile(filepath.Join(k.data, "token"))
 	if err != nil {
-		t.Fatal(err)
+		k.t.Fatal(err)
 	}
 	k.token = strings.TrimSpace(string(token))
 	k.api, err = api.New(api.Config{Endpoint: k.endpoint, Token: api.NewSecret(k.token), Environment: "staging"})
 	if err != nil {
-		t.Fatal(err)
+		k.t.Fatal(err)
 	}
-	return k
 }
 
 func (k *kurad) start(listen string) {
@@ -239,10 +245,14 @@ func (k *kurad) behave(key fleet.ServerKey, mode string) {
 
 // answers checks that the declared url answers with the version.
 func (k *kurad) answers(key fleet.ServerKey, version string) error {
-	v := k.server(key.Account, key.Region)
-	code, body, err := k.ask(k.t.Context(), "GET", v.DeclaredURL+"/up")
+	return k.answersAt(k.server(key.Account, key.Region).DeclaredURL, version)
+}
+
+// answersAt checks that a url answers with the version.
+func (k *kurad) answersAt(url, version string) error {
+	code, body, err := k.ask(k.t.Context(), "GET", url+"/up")
 	if want := fmt.Sprintf("%q", version); err != nil || code != 200 || !strings.Contains(body, want) {
-		return fmt.Errorf("%s/up says %d %s %w, want version %s", v.DeclaredURL, code, body, err, version)
+		return fmt.Errorf("%s/up says %d %s %w, want version %s", url, code, body, err, version)
 	}
 	return nil
 }

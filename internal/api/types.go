@@ -161,7 +161,8 @@ type ServerChange struct {
 // EventChanges is the answer to a long poll of events.
 type EventChanges struct {
 	// Full says that Items are the newest events, whatever was before: the first answer,
-	// and the one to a cursor of another store or from too long ago.
+	// and the one to a cursor of another store or from too long ago: a server
+	// keeps so many events, and some that came after the cursor may be among those it lost.
 	Full   bool          `json:"full"`
 	Items  []fleet.Event `json:"items"` // the oldest first
 	Cursor string        `json:"cursor"`

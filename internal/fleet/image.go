@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -80,6 +81,21 @@ func TagOf(ref string) (tag string, ok bool) {
 	}
 	return tag, true
 }
+
+// SameImage reports whether two references name one image, digests aside. Engines write
+// a name out (kura as docker.io/library/kura or localhost/kura), and mirrors put parts
+// before it: what counts is that one repository ends with the other, and the tag.
+func SameImage(a, b string) bool {
+	x, errX := ParseImage(a)
+	y, errY := ParseImage(b)
+	if errX != nil || errY != nil || cmp.Or(x.Tag, latestTag) != cmp.Or(y.Tag, latestTag) {
+		return false
+	}
+	return strings.HasSuffix("/"+x.Repository, "/"+y.Repository) || strings.HasSuffix("/"+y.Repository, "/"+x.Repository)
+}
+
+// latestTag is the tag of a reference that names none.
+const latestTag = "latest"
 
 // CheckImageTag checks a desired image tag (H7).
 func CheckImageTag(tag string) error {

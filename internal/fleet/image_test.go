@@ -98,3 +98,32 @@ func TestH7_imagesAreParsed(t *testing.T) {
 		wantError(t, err, want, "write one such as")
 	}
 }
+
+func TestH7_oneImageHasSeveralReferences(t *testing.T) {
+	for _, same := range [][2]string{
+		{"kura:1", "kura:1"},
+		{"kura:1", "docker.io/library/kura:1"},
+		{"kura:1", "localhost/kura:1"},
+		{"ghcr.io/kura/cache:1", "mirror.dev:5000/kura/cache:1"},
+		{"ghcr.io/kura/cache:1", "mirror.dev:5000/hub/kura/cache:1@" + someDigest},
+		{"envoy", "docker.io/library/envoy:latest"},
+		{"envoy@" + someDigest, "docker.io/library/envoy:latest"},
+	} {
+		if !SameImage(same[0], same[1]) || !SameImage(same[1], same[0]) {
+			t.Errorf("%s and %s are two images, want one", same[0], same[1])
+		}
+	}
+	for _, differ := range [][2]string{
+		{"kura:1", "kura:2"},
+		{"kura:1", "kura"},
+		{"kura:1", "postgres:1"},
+		{"kura:1", "mykura:1"},
+		{"ghcr.io/kura/cache:1", "ghcr.io/other/cache:1"},
+		{"kura:1", someDigest},
+		{"", ""},
+	} {
+		if SameImage(differ[0], differ[1]) || SameImage(differ[1], differ[0]) {
+			t.Errorf("%s and %s are one image, want two", differ[0], differ[1])
+		}
+	}
+}

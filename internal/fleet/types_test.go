@@ -196,6 +196,14 @@ func TestServerViews(t *testing.T) {
 	if v = NewServerView(newer, desired, status, nil); v.Status != StatusActive || v.Verdict != VerdictProgressing || v.Reason != ReasonAccepted || v.Message != "" {
 		t.Errorf("of an older generation: got %+v", v)
 	}
+	status.Revision = desired.Revision
+	if v = NewServerView(in, desired, status, nil); v.Verdict != VerdictConverged {
+		t.Errorf("of the desired document: got %+v", v)
+	}
+	status.Revision = "another"
+	if v = NewServerView(in, desired, status, nil); v.Status != StatusActive || v.Verdict != VerdictProgressing || v.Reason != ReasonAccepted {
+		t.Errorf("of a document that its region has changed since: got %+v", v)
+	}
 	unseen := &Status{Status: StatusActive, Verdict: VerdictUnobserved, VerdictReason: ReasonEndpointUnreachable, Message: "m", Generation: in.Generation}
 	if v = NewServerView(newer, desired, unseen, nil); v.Verdict != VerdictUnobserved || v.Reason != ReasonEndpointUnreachable || v.Message != "m" {
 		t.Errorf("of an older generation, and not seen since: got %+v", v)

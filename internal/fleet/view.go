@@ -39,7 +39,8 @@ type ServerView struct {
 // NewServerView composes the representation of a server. status is nil before the
 // first turn; a status that was projected from an older generation shows as
 // progressing, for nothing is known of the new one yet, unless nothing could be seen
-// then: that is no better now.
+// then: that is no better now. The same goes for a converged one whose document has
+// changed since, with its region, its account or a template.
 func NewServerView(intent Intent, desired Desired, status *Status, latest *Deployment) ServerView {
 	v := ServerView{
 		Account: intent.Account, Region: intent.Region, Generation: intent.Generation, Intent: intent,
@@ -56,7 +57,7 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 		if len(status.Conditions) > 0 {
 			v.Conditions = status.Conditions
 		}
-		if status.Generation != intent.Generation && status.Verdict != VerdictUnobserved {
+		if status.Generation != intent.Generation && status.Verdict != VerdictUnobserved || status.outdated(desired) {
 			v.Verdict, v.Reason, v.Message = VerdictProgressing, ReasonAccepted, ""
 		}
 	}
@@ -68,4 +69,10 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 		v.PublishedURL = ""
 	}
 	return v
+}
+
+// outdated reports whether the status says that a document is converged which is not the
+// desired one any more.
+func (s *Status) outdated(desired Desired) bool {
+	return s.Verdict == VerdictConverged && s.Revision != "" && desired.Revision != "" && s.Revision != desired.Revision
 }

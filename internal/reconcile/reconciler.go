@@ -92,6 +92,7 @@ const (
 	defaultAlias  = 7 * 24 * time.Hour
 	firstRetry    = 50 * time.Millisecond
 	slowestRetry  = 30 * time.Second
+	recountAtOnce = 32               // reads of the store
 	noSlotRetry   = 10 * time.Second // should the hint that a slot is free be lost
 )
 

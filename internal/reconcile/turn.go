@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
@@ -226,23 +228,30 @@ func (r *Reconciler) forget(key fleet.ServerKey) {
 // outlasts a store that does not answer; a record that cannot be read holds no place
 // until its server's turn says otherwise (P19).
 func (r *Reconciler) recount(ctx context.Context) {
+	var group errgroup.Group
+	group.SetLimit(recountAtOnce) // a new leader of many servers must not take long
 	for _, key := range r.cfg.Store.ServerKeys() {
-		var g fleet.Gathered
-		read := func() (err error) { g, err = r.cfg.Store.Gather(ctx, key); return err }
-		err := safely(read)
-		for fleet.CodeOf(err) == fleet.CodeUnavailable && ctx.Err() == nil {
-			r.log.Warn("the store does not answer: counting the servers that are being settled waits", "error", err)
-			wait(ctx, time.Second)
-			err = safely(read)
-		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && fleet.CodeOf(err) != fleet.CodeNotFound:
-			r.log.Error("a server cannot be read", "server", key.String(), "error", err)
-		case err == nil && g.Status != nil && projection.Unsettled(*g.Status):
-			r.admission.report(key, true, false, 0)
-		}
+		group.Go(func() error { r.recountOne(ctx, key); return nil })
+	}
+	_ = group.Wait() // none of them fails
+}
+
+func (r *Reconciler) recountOne(ctx context.Context, key fleet.ServerKey) {
+	var g fleet.Gathered
+	read := func() (err error) { g, err = r.cfg.Store.Gather(ctx, key); return err }
+	err := safely(read)
+	for fleet.CodeOf(err) == fleet.CodeUnavailable && ctx.Err() == nil {
+		r.log.Warn("the store does not answer: counting the servers that are being settled waits", "error", err)
+		wait(ctx, time.Second)
+		err = safely(read)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil && fleet.CodeOf(err) != fleet.CodeNotFound:
+		r.log.Error("a server cannot be read", "server", key.String(), "error", err)
+	case err == nil && g.Status != nil && projection.Unsettled(*g.Status):
+		r.admission.report(key, true, false, 0)
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *Cluster) reach(endpoints []string, lost bool) {
 // keeps renewing; who waits has none.
 func (c *Cluster) Campaign(ctx context.Context, prefix string, value []byte) (Leadership, error) {
 	var lease clientv3.LeaseID
-	l, err := campaign(ctx, c, prefix, value, c.log, func(ctx context.Context, key string, value []byte) (*leadership, error) {
+	l, err := campaign(ctx, c, prefix, value, c.log, nil, func(ctx context.Context, key string, value []byte) (*leadership, error) {
 		ctx, cancel := context.WithTimeout(ctx, c.ttl)
 		defer cancel()
 		sent := time.Now()

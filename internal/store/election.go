@@ -134,6 +134,9 @@ func (l *leadership) guardKey() {
 // take writes the leader's key where there is none.
 type take func(ctx context.Context, key string, value []byte) (*leadership, error)
 
+// sweep removes the leader's key where it is certain that nobody holds it.
+type sweep func(ctx context.Context, key string) error
+
 // takeForLife takes the key without a lease, for stores that nobody else uses: it is held
 // until the process ends or resigns.
 func takeForLife(s Store) take {
@@ -149,10 +152,16 @@ func takeForLife(s Store) take {
 
 // campaign waits until the leader's key can be taken. A store that does not answer is a
 // reason to wait as well; only the end of ctx, or of the store, is an error.
-func campaign(ctx context.Context, s Store, prefix string, value []byte, log hclog.Logger, take take) (*leadership, error) {
+func campaign(ctx context.Context, s Store, prefix string, value []byte, log hclog.Logger, sweep sweep, take take) (*leadership, error) {
 	key := leaderKey(prefix)
 	for {
-		err := await(ctx, s, key, func(revision int64) bool { return revision == 0 })
+		var err error
+		if sweep != nil {
+			err = sweep(ctx, key)
+		}
+		if err == nil {
+			err = await(ctx, s, key, func(revision int64) bool { return revision == 0 })
+		}
 		if err == nil {
 			var l *leadership
 			if l, err = take(ctx, key, value); err == nil {

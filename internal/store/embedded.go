@@ -41,16 +41,18 @@ type Options struct {
 // the disk.
 type Embedded struct {
 	client
-	etcd   *embed.Etcd
-	lock   *fileutil.LockedFile
-	quota  int64
-	opened int64 // the revision at which this process opened it
-	tasks  sync.WaitGroup
+	etcd  *embed.Etcd
+	lock  *fileutil.LockedFile
+	quota int64
+	tasks sync.WaitGroup
+
+	holding sync.Mutex
+	held    map[string]*leadership // of this process, by key
 }
 
 // OpenEmbedded starts the embedded store and waits until it can be used.
 func OpenEmbedded(o Options) (*Embedded, error) {
-	e := &Embedded{quota: o.Quota}
+	e := &Embedded{quota: o.Quota, held: map[string]*leadership{}}
 	e.init(o.Logger)
 	if e.quota == 0 {
 		e.quota = DefaultQuota
@@ -115,7 +117,6 @@ func (e *Embedded) start(dir string) error {
 		return err
 	}
 	e.api = v3client.New(e.etcd.Server)
-	e.opened = e.etcd.Server.KV().Rev()
 	e.tasks.Go(e.supervise)
 	e.tasks.Go(e.maintain)
 	return nil
@@ -159,22 +160,42 @@ func (e *Embedded) supervise() {
 	}
 }
 
-// Campaign implements Store. The lock of the directory says that no other process runs: a
-// leader's key from a former life is that of nobody.
+// Campaign implements Store.
 func (e *Embedded) Campaign(ctx context.Context, prefix string, value []byte) (Leadership, error) {
-	kv, err := e.Get(ctx, leaderKey(prefix))
-	if err == nil && kv.Revision <= e.opened {
-		_, err = e.Txn(ctx, Txn{If: []Compare{Unchanged(kv.Key, kv.Revision)}, Then: []Op{Delete(kv.Key)}})
-	}
-	if err != nil && !errors.Is(err, ErrNotFound) && !IsConflict(err) {
-		return nil, err
-	}
-	l, err := campaign(ctx, e, prefix, value, e.log, takeForLife(e))
+	l, err := campaign(ctx, e, prefix, value, e.log, e.sweep, func(ctx context.Context, key string, value []byte) (*leadership, error) {
+		e.holding.Lock()
+		defer e.holding.Unlock()
+		l, err := takeForLife(e)(ctx, key, value)
+		if err == nil {
+			e.held[key] = l
+		}
+		return l, err
+	})
 	if err != nil {
 		return nil, err
 	}
 	e.watches.Go(l.guardKey)
 	return l, nil
+}
+
+// sweep removes a leader's key that is nobody's. The lock of the directory says that no
+// other process runs, so it is nobody's where no leadership of this one holds it: it is of
+// a former life, or of a write that was not answered in time and happened all the same.
+func (e *Embedded) sweep(ctx context.Context, key string) error {
+	e.holding.Lock()
+	defer e.holding.Unlock()
+	kv, err := e.Get(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if l := e.held[key]; l != nil && l.guard.Revision == kv.Revision && l.Valid() {
+		return nil
+	}
+	_, err = e.Txn(ctx, Txn{If: []Compare{Unchanged(key, kv.Revision)}, Then: []Op{Delete(key)}})
+	return err
 }
 
 // Close implements Store.

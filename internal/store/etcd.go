@@ -62,10 +62,19 @@ func (c *client) within(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
+// readTimeout bounds a read whose caller gave it no deadline: a store without a quorum may
+// never answer, and nobody waits for ever.
+const readTimeout = 10 * time.Second
+
 // read gets keys, again where an attempt was not answered: reading twice harms nobody.
 func (c *client) read(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, done := c.within(ctx)
 	defer done()
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+	}
 	for {
 		attempt, cancel := ctx, context.CancelFunc(func() {})
 		if c.attempt > 0 {

@@ -246,7 +246,7 @@ func (m *Memory) Progress(ctx context.Context) error {
 
 // Campaign implements Store. Whoever leads does so until it resigns or its key goes.
 func (m *Memory) Campaign(ctx context.Context, prefix string, value []byte) (Leadership, error) {
-	l, err := campaign(ctx, m, prefix, value, hclog.NewNullLogger(), takeForLife(m))
+	l, err := campaign(ctx, m, prefix, value, hclog.NewNullLogger(), nil, takeForLife(m))
 	if err != nil {
 		return nil, err
 	}

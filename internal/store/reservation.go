@@ -28,6 +28,15 @@ func ReservePort(endpoint string, port int) Reservation {
 	return Reservation(portsFolder + endpoint + "/" + strconv.Itoa(port))
 }
 
+// ReserveContainer is the reservation of an adopted container. Its id is unique, whatever
+// an endpoint is called: two of them may be one engine.
+func ReserveContainer(id string) Reservation {
+	return ReserveInstance(adoptedTarget, id)
+}
+
+// adoptedTarget stands where the instances of runtimes have their target, which none is.
+const adoptedTarget = "adopted"
+
 // String names the reservation in words, for example `host "a.kura.example.dev"`.
 func (r Reservation) String() string {
 	folder, rest, _ := strings.Cut(string(r), "/")
@@ -36,6 +45,9 @@ func (r Reservation) String() string {
 	case hostsFolder:
 		return fmt.Sprintf("host %q", rest)
 	case instancesFolder:
+		if id, ok := strings.CutPrefix(rest, adoptedTarget+"/"); ok {
+			return fmt.Sprintf("container %.12s", id)
+		}
 		if i >= 0 {
 			return fmt.Sprintf("instance name %q on %s", rest[i+1:], rest[:i])
 		}

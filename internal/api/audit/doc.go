@@ -18,6 +18,9 @@
 //     (TestLog_aCrashInTheMiddleOfALineIsSaid).
 //   - The line of a change that was made before the log broke is written once it works
 //     again, before any other (TestLog_whatItCouldNotWriteComesFirst).
+//   - The chain and its numbers go on where the file was moved away, cut off or damaged at
+//     its end (TestLog_movedAwayItGoesOnInANewFile, TestLog_cutOffItGoesOnWithoutAHoleAndSaysSo,
+//     TestLog_aLastLineThatIsNoneDoesNotBeginTheNumbersAnew).
 //   - Verify finds every changed, missing, added and swapped line
 //     (TestVerify_namesTheFirstLineThatIsWrong).
 package audit

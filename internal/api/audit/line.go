@@ -18,7 +18,7 @@ const (
 	EventCall      Event = "call"      // of the API
 	EventCommand   Event = "command"   // of the command line, without the API
 	EventRecovered Event = "recovered" // a crash had cut the line before off
-	EventBroken    Event = "broken"    // the log could not be gone on with; the line says why
+	EventBroken    Event = "broken"    // the log could not be gone on with, or somebody cut it off; the line says why
 	EventLost      Event = "lost"      // so many lines could not be kept
 )
 

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -210,8 +211,14 @@ func (l *Log) failed(err error) error {
 
 // append writes the next line of the chain.
 func (l *Log) append(e Entry, sync bool) error {
-	if err := l.ensure(); err != nil {
+	cut, err := l.ensure()
+	if err != nil {
 		return err
+	}
+	if cut != "" {
+		if err := l.append(Entry{Time: l.cfg.Now().UTC(), Event: EventBroken, Reason: cut}, true); err != nil {
+			return err
+		}
 	}
 	text, hash, err := Line{Seq: l.seq + 1, Entry: e, Prev: l.prev}.encode()
 	if err != nil {
@@ -243,16 +250,20 @@ func (l *Log) append(e Entry, sync bool) error {
 }
 
 // ensure opens the file anew where it is not the one at the path any more: somebody
-// moved or removed it, and lines written into it would be seen by nobody.
-func (l *Log) ensure() error {
+// moved or removed it, and lines written into it would be seen by nobody. cut says that
+// somebody cut it off, as logrotate does with copytruncate.
+func (l *Log) ensure() (cut string, err error) {
 	if l.f != nil {
 		there, err := os.Stat(l.cfg.Path)
 		if err == nil {
 			if ours, err := l.f.Stat(); err == nil && os.SameFile(there, ours) {
-				return nil
+				if ours.Size() < l.size {
+					return l.shorten(ours.Size())
+				}
+				return "", nil
 			}
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return "", err
 		}
 		l.cfg.Logger.Warn("the audit log was moved away; its chain goes on in a new file", "file", l.cfg.Path, "line", l.seq, "hash", l.prev)
 		_ = l.f.Close()
@@ -260,15 +271,28 @@ func (l *Log) ensure() error {
 	}
 	f, err := l.open(l.cfg.Path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	info, err := f.Stat()
 	if err != nil {
 		_ = f.Close()
-		return err
+		return "", err
 	}
 	l.f, l.size, l.dirty = f, info.Size(), false
-	return nil
+	return "", nil
+}
+
+// shorten goes on behind the last whole line of a file that was cut off, and says so: to
+// go on where it ended before would leave a hole.
+func (l *Log) shorten(size int64) (cut string, err error) {
+	left, err := tail(l.cfg.Path)
+	if err != nil {
+		return "", err
+	}
+	cut = fmt.Sprintf("somebody cut the file off at byte %d of %d, behind line %d; the chain goes on", size, l.size, l.seq)
+	l.cfg.Logger.Warn("the audit log was cut off; its chain goes on", "file", l.cfg.Path, "line", l.seq, "hash", l.prev, "from", l.size, "to", size)
+	l.size, l.dirty = size-int64(len(left)-1-bytes.LastIndexByte(left, '\n')), true
+	return cut, nil
 }
 
 // rotate closes the file, under the number of its last line, and begins another.
@@ -281,7 +305,7 @@ func (l *Log) rotate() error {
 	}
 	_ = l.f.Close()
 	l.f = nil
-	if err := l.ensure(); err != nil {
+	if _, err := l.ensure(); err != nil { // a new file is not cut off
 		return err
 	}
 	if err := syncDir(filepath.Dir(l.cfg.Path)); err != nil {

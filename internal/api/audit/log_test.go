@@ -331,23 +331,3 @@ func TestVerify_aLineWrittenAnewBreaksTheChainBehindIt(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-func TestLog_aLastLineThatIsWrongBeginsTheChainAnewAndSaysSo(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	l := open(t, audit.Config{Path: path})
-	write(t, l, "/1", "/2")
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(text(t, path), "/2", "/x", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l = open(t, audit.Config{Path: path})
-	write(t, l, "/3")
-	if got := text(t, path); !strings.Contains(got, `"event":"broken"`) || !strings.Contains(got, `"path":"/3"`) {
-		t.Errorf("%s", got)
-	}
-	if _, err := audit.Verify(path); err == nil || !strings.Contains(err.Error(), "audit.log:2: line 2 of the chain was changed") {
-		t.Errorf("%v", err)
-	}
-}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -181,10 +183,28 @@ func endOf(files []string) (e end, err error) {
 	e.half = half
 	e.last, e.wrong = parse(lines[len(lines)-1])
 	if e.wrong != nil {
-		// Numbers go on, so that a later line is not taken for this one.
-		e.last = Line{Seq: e.last.Seq}
+		// Numbers go on, so that a later line is not taken for an earlier one, and a file that
+		// is closed later is not named before an older one.
+		e.last = Line{Seq: lastNumber(files, lines)}
 	}
 	return e, nil
+}
+
+// lastNumber returns the number of the last of the lines where that cannot be read. They
+// are numbered without gaps, and closed files are named after their last lines.
+func lastNumber(files []string, lines [][]byte) uint64 {
+	var closed uint64
+	for _, name := range files {
+		if n, err := strconv.ParseUint(strings.TrimPrefix(rotatedName.FindString(name), "."), 10, 64); err == nil {
+			closed = max(closed, n)
+		}
+	}
+	for i, text := range slices.Backward(lines) {
+		if l, err := parse(text); err == nil {
+			return max(closed, l.Seq+uint64(len(lines)-1-i))
+		}
+	}
+	return closed + uint64(len(lines))
 }
 
 // tail reads the end of a file, enough of it for the last two lines.

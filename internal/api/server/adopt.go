@@ -104,9 +104,12 @@ func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fle
 	if u := listing.Unreadable; u != nil {
 		return w, fleet.Errorf(fleet.CodeUnavailable, "adopt server %s: container endpoint %q cannot be read (%s): %s", key, listing.Endpoint, u.Reason, u.Message)
 	}
-	c := candidates{key: key, region: r, tag: declared.ImageTag, listing: listing, status: status.Value, env: s.env}
+	c := candidates{key: key, region: r, listing: listing, status: status.Value, env: s.env}
 	f, err := c.choose(named)
 	if err != nil {
+		return w, err
+	}
+	if err := s.adoptable(within, key, r, f.containers); err != nil {
 		return w, err
 	}
 	if err := s.portsFree(ctx, key, r, f.ports); err != nil {
@@ -151,6 +154,21 @@ func refersTo(ref, id, name string) bool {
 	return ref == id || ref == name || len(ref) >= shortID && strings.HasPrefix(id, ref)
 }
 
+// adoptable asks the engine whether it would leave the containers to kurad.
+func (s *Server) adoptable(ctx context.Context, key fleet.ServerKey, r fleet.Region, boxes map[string]fleet.Container) error {
+	var v fleet.Invalid
+	for _, service := range sortedKeys(boxes) {
+		switch err := s.runtimes.Adoptable(ctx, r.Containers.Endpoint, boxes[service].ID); {
+		case err == nil:
+		case fleet.CodeOf(err) == fleet.CodeInvalid:
+			v.Add("/containers/"+service, "%v", err)
+		default:
+			return &fleet.Error{Code: fleet.CodeUnavailable, Message: "adopt server " + key.String(), Err: err}
+		}
+	}
+	return v.Err("adopt server " + key.String())
+}
+
 // portsFree says who has a port that is to be taken over.
 func (s *Server) portsFree(ctx context.Context, key fleet.ServerKey, r fleet.Region, ports map[string]int) error {
 	for _, name := range sortedKeys(ports) {
@@ -168,6 +186,17 @@ func (s *Server) portsFree(ctx context.Context, key fleet.ServerKey, r fleet.Reg
 
 // adopting reports whether containers without labels are taken over.
 func (f found) adopting() bool { return len(f.containers) > 0 }
+
+// images says which container runs another image than the document says of its service.
+func (f found) images(key fleet.ServerKey, d fleet.Desired) error {
+	var v fleet.Invalid
+	for _, doc := range d.Containers.Services {
+		if c, ok := f.containers[doc.Service]; ok && !fleet.SameImage(c.Image, doc.Image) {
+			v.Add("/containers/"+doc.Service, "container %s runs image %s, and the service is image %s: name the container, the tag or the service that fits", c.Name, c.Image, doc.Image)
+		}
+	}
+	return v.Err("adopt server " + key.String())
+}
 
 // adopt records the containers in the server's status and returns it.
 func (f found) adopt(tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in fleet.Intent, now time.Time) *fleet.Status {

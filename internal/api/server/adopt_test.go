@@ -57,7 +57,7 @@ func TestAdopt_declaresTheServerWithThePortsThatItsContainerHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, res := range []store.Reservation{store.ReservePort("podman", 31234), store.ReserveInstance("containers/podman", box.ID)} {
+	for _, res := range []store.Reservation{store.ReservePort("podman", 31234), store.ReserveContainer(box.ID)} {
 		if !slices.Contains(claims.Value.Held, res) {
 			t.Errorf("%s is not reserved: %v", res, claims.Value.Held)
 		}
@@ -96,7 +96,12 @@ func TestAdopt_saysWhyItCannot(t *testing.T) {
 	theirs.Foreign = "server acme/eu of environment production"
 	silent := byHand(7, "silent", "v1", 0)
 	w.lists(byHand(1, "good", "v1", 31001), byHand(2, "port-taken", "v1", taken), byHand(3, "other-tag", "v2", 31003), stopped, ours, theirs, silent,
-		byHand(8, "kura-acme-eu-cache-staging-next", "v1", 31008), byHand(9, "untagged", "", 31009))
+		byHand(8, "kura-acme-eu-cache-staging-next", "v1", 31008), byHand(9, "untagged", "", 31009), another("other-image", "docker.io/library/postgres:v1", 31010), another("mirrored", "mirror.dev:5000/hub/cache:v1", 31011),
+		another("automatic", "localhost/cache:v1", 31012), another("unseen", "localhost/cache:v1", 31013))
+	w.runtimes.adoptable = map[string]error{
+		"automatic-id": fleet.Errorf(fleet.CodeInvalid, "the engine starts container automatic again by itself"),
+		"unseen-id":    fleet.Errorf(fleet.CodeUnavailable, "look at container unseen: connection refused"),
+	}
 	for _, c := range []struct {
 		account, region, tag, service, ref string
 		code                               fleet.Code
@@ -106,8 +111,11 @@ func TestAdopt_saysWhyItCannot(t *testing.T) {
 		{"acme", "eu", "v1", "cache", strings.Repeat("1", 11), fleet.CodeInvalid, "at least 12 characters"},
 		{"acme", "eu", "v1", "proxy", "good", fleet.CodeInvalid, `has no service "proxy" (it has: cache)`},
 		{"acme", "eu", "v1", "cache", "port-taken", fleet.CodeInvalid, "is assigned to server umbra/eu"},
-		{"acme", "eu", "v1", "cache", "other-tag", fleet.CodeInvalid, `does not carry the tag "v1"`},
-		{"acme", "eu", "v1", "cache", "untagged", fleet.CodeInvalid, `does not carry the tag "v1"`},
+		{"acme", "eu", "v1", "cache", "other-tag", fleet.CodeInvalid, "runs image localhost/cache:v2, and the service is image localhost/cache:v1"},
+		{"acme", "eu", "v1", "cache", "untagged", fleet.CodeInvalid, "runs image localhost/cache:, and the service is image localhost/cache:v1"},
+		{"acme", "eu", "v1", "cache", "other-image", fleet.CodeInvalid, "runs image docker.io/library/postgres:v1, and the service is image localhost/cache:v1"},
+		{"acme", "eu", "v1", "cache", "automatic", fleet.CodeInvalid, "the engine starts container automatic again by itself"},
+		{"acme", "eu", "v1", "cache", "unseen", fleet.CodeUnavailable, "connection refused"},
 		{"acme", "eu", "v1", "cache", "stopped", fleet.CodeInvalid, "does not run (it is exited)"},
 		{"acme", "eu", "v1", "cache", ours.Name, fleet.CodeInvalid, "carries the labels of server umbra/eu"},
 		{"acme", "eu", "v1", "cache", "theirs", fleet.CodeInvalid, "server acme/eu of environment production"},
@@ -137,10 +145,44 @@ func TestAdopt_saysWhyItCannot(t *testing.T) {
 		t.Errorf("the second adoption of one container: %v", err)
 	}
 
+	// So it is where two endpoints are one engine; the image may come from a mirror.
+	w.runtimes.more = []string{"podman-again"}
+	again := region("again")
+	again.Containers.Endpoint = "podman-again"
+	w.must(w.client.PutRegion(t.Context(), again, api.PutOptions{}))
+	w.must(w.adopt(key("umbra", "again"), "v1", "mirrored"))
+	if _, err := w.adopt(key("acme", "eu"), "v1", "mirrored"); fleet.CodeOf(err) != fleet.CodeConflict || !strings.Contains(err.Error(), "umbra/again has container mirrored-id") {
+		t.Errorf("the second adoption of one container, by another endpoint: %v", err)
+	}
+
 	w.runtimes.listing = fleet.Listing{Unreadable: &fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: "connection refused"}}
 	if _, err := w.client.Adopt(t.Context(), key("acme", "eu"), api.AdoptRequest{ImageTag: "v1", Containers: map[string]string{"cache": "good"}}); fleet.CodeOf(err) != fleet.CodeUnavailable {
 		t.Errorf("an endpoint that cannot be read: %v", err)
 	}
+}
+
+// another is a container made by hand from any image.
+func another(name, image string, port int) fleet.Container {
+	c := byHand(0, name, "", port)
+	c.ID, c.Image = name+"-id", image
+	return c
+}
+
+// A service whose image does not carry the tag has all of its reference compared.
+func TestAdopt_anImageWithoutTheTagIsComparedAsAWhole(t *testing.T) {
+	w := newWorld(t)
+	w.seed(nil, "acme")
+	r := region("eu")
+	r.Containers.Services["proxy"] = fleet.Service{Image: "ghcr.io/kura/proxy:7"}
+	w.must(w.client.PutRegion(t.Context(), r, api.PutOptions{}))
+	w.lists(byHand(1, "cache", "v1", 31001), another("old-proxy", "ghcr.io/kura/proxy:6", 0), another("others-proxy", "ghcr.io/other/proxy:7", 0), another("proxy", "mirror.dev/kura/proxy:7", 0))
+	adopt := func(proxy string) error {
+		_, err := w.client.Adopt(t.Context(), key("acme", "eu"), api.AdoptRequest{ImageTag: "v1", Containers: map[string]string{"cache": "cache", "proxy": proxy}})
+		return err
+	}
+	wantFault(t, adopt("old-proxy"), fleet.CodeInvalid, "/containers/proxy", "ghcr.io/kura/proxy:6", "ghcr.io/kura/proxy:7")
+	wantFault(t, adopt("others-proxy"), fleet.CodeInvalid, "/containers/proxy", "ghcr.io/other/proxy:7", "ghcr.io/kura/proxy:7")
+	w.must(nil, adopt("proxy"))
 }
 
 func fixed(r fleet.Region, port int) fleet.Region {
@@ -205,6 +247,51 @@ func TestC12_aNewDeclarationTakesThePortsThatItsContainersPublish(t *testing.T) 
 	if v := w.put(srv("umbra", "eu", "v1")); v.Ports["cache/http"] == 20777 || v.Ports["cache/http"] == 0 {
 		t.Errorf("umbra got port %v", v.Ports)
 	}
+}
+
+// The record was lost, and with it which ports are whose: what containers publish still
+// tells. Whichever port is the new server's first choice, it gets the other one.
+func TestC12_aPortThatAnotherServersContainerPublishesIsNotAssigned(t *testing.T) {
+	const first, last = 20000, 20001
+	publishing := func(port int) fleet.Container {
+		c := byHand(1, "kura-umbra-eu-cache-staging", "v1", port)
+		c.Foreign, c.Account, c.Region, c.Service = "", "umbra", "eu", "cache"
+		return c
+	}
+	for theirs := first; theirs <= last; theirs++ {
+		w := newWorld(t)
+		w.runtimes.first, w.runtimes.last = first, last
+		w.seed([]string{"eu"}, "acme", "umbra", "globex")
+		w.lists(publishing(theirs))
+		want := first + last - theirs
+		dry, err := w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{DryRun: true})
+		if err != nil || dry.Object.Ports["cache/http"] != want {
+			t.Errorf("dry run with %d published: ports %v, %v; want %d", theirs, dry.Object.Ports, err, want)
+		}
+		if v := w.put(srv("acme", "eu", "v1")); v.Ports["cache/http"] != want {
+			t.Errorf("with %d published acme got %v, want %d", theirs, v.Ports, want)
+		}
+		_, err = w.client.PutServer(t.Context(), srv("globex", "eu", "v1"), api.PutOptions{})
+		wantFault(t, err, fleet.CodeConflict, "/region", "no port of 20000-20001 is free")
+		// Its own is what a server keeps, whatever else bears that port, such as a container that does not run.
+		w.lists(publishing(theirs), another("stopped", "localhost/x:1", theirs))
+		if v := w.put(srv("umbra", "eu", "v1")); v.Ports["cache/http"] != theirs {
+			t.Errorf("umbra, which publishes %d, got %v", theirs, v.Ports)
+		}
+	}
+
+	// A region that needs one port more finds it free, or says that there is none.
+	w := newWorld(t)
+	w.runtimes.first, w.runtimes.last = first, last
+	w.seed([]string{"eu"}, "acme")
+	has := w.put(srv("acme", "eu", "v1")).Ports["cache/http"]
+	r := region("eu")
+	r.Containers.Services["cache"].Ports["admin"] = fleet.Port{Container: 9000}
+	w.lists(publishing(first + last - has))
+	_, err := w.client.PutRegion(t.Context(), r, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/region", "no port of 20000-20001 is free")
+	w.lists()
+	w.must(w.client.PutRegion(t.Context(), r, api.PutOptions{}))
 }
 
 func TestOrphans_areOursAndOfNoServerAndAnEndpointThatIsAwayIsSaid(t *testing.T) {

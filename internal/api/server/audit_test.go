@@ -47,7 +47,7 @@ func TestAudit_aChangeIsWrittenDownBeforeItsAnswer(t *testing.T) {
 		"writer write PUT /v1/accounts/acme true 200  ",
 		"writer write PUT /v1/accounts/acme false 201  ",
 		"writer write PUT /v1/accounts/acme false 422 invalid ",
-		"  POST /v1/nowhere false 404 no_such_route ",
+		"writer write POST /v1/nowhere false 404 no_such_route ",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("the audit log (-want +got):\n%s", d)

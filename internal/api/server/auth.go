@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -24,6 +25,9 @@ const (
 	// token may do there what its scope allows, where the account is one of its own.
 	ofID      subject = "id"
 	ofAccount subject = "account"
+	// ofUnlabelled: the account that the path names, and containers that are nobody's, on an
+	// endpoint that all accounts share. Nothing for a limited token.
+	ofUnlabelled subject = "unlabelled"
 	// ofListed: all accounts. Only reads can be; the handler leaves out what the caller
 	// does not see (visible).
 	ofListed subject = "listed"
@@ -49,6 +53,10 @@ func (r route) check() error {
 	case ofID, ofAccount:
 		if named != r.about {
 			return fmt.Errorf("route %s: its path %s has no parameter {%s} that names an account", r.id, r.path, r.about)
+		}
+	case ofUnlabelled:
+		if named != ofAccount {
+			return fmt.Errorf("route %s: its path %s has no parameter {account}", r.id, r.path)
 		}
 	case ofListed:
 		if r.method != "GET" || named != ofNone {
@@ -89,6 +97,8 @@ func (r route) permits(token fleet.Token, param func(string) string) error {
 			return limited("this is shared with all others")
 		}
 		return nil
+	case ofUnlabelled:
+		return limited("containers without labels are nobody's: any account's may be among them")
 	case ofDaemon:
 	}
 	return limited("this is about the daemon as a whole")
@@ -96,6 +106,24 @@ func (r route) permits(token fleet.Token, param func(string) string) error {
 
 // caller returns the token of the request.
 func caller(ctx context.Context) fleet.Token { return callOf(ctx).token }
+
+// withLogin lets nobody further without a valid token, but to the public routes. It comes
+// before everything that a call could cost or be answered, so that whatever is refused without
+// a token is a failed login: no body of such a call is read.
+func (s *Server) withLogin(mux *http.ServeMux, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); s.public[pattern] {
+			r.Body = http.NoBody
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err := s.login(r.Context(), callOf(r.Context()), r.RemoteAddr, r.Header.Get("Authorization")); err != nil {
+			writeProblem(w, r, s.fail(r.Context(), err).Problem)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 // authorize is huma's middleware that lets nobody in but those whom the route permits.
 func (s *Server) authorize(r route) func(huma.Context, func(huma.Context)) {
@@ -105,11 +133,7 @@ func (s *Server) authorize(r route) func(huma.Context, func(huma.Context)) {
 			return
 		}
 		c := callOf(ctx.Context())
-		err := s.login(ctx.Context(), c, ctx.RemoteAddr(), ctx.Header("Authorization"))
-		if err == nil {
-			err = r.permits(c.token, ctx.Param)
-		}
-		if err != nil {
+		if err := r.permits(c.token, ctx.Param); err != nil {
 			s.refuse(ctx, err)
 			return
 		}
@@ -119,18 +143,20 @@ func (s *Server) authorize(r route) func(huma.Context, func(huma.Context)) {
 }
 
 // login finds the token of a call. Failures count against the address they come from.
-// Whoever has a token that is known is not held up by those of others: what a limited
-// address presents is looked up in memory, and only what is found there is looked at
-// further, so that guessing costs the store nothing.
+// Whoever has a valid token is not held up by those of others: what a limited address
+// presents is looked up in memory, and only what is valid there is looked at further, so
+// that neither guessing nor a token that ended costs the store anything.
 func (s *Server) login(ctx context.Context, c *call, source, header string) error {
 	bearer, err := bearerOf(header)
-	if wait := s.logins.wait(source); wait > 0 && (err != nil || !s.tokens.known(s.view, bearer)) {
+	valid := err == nil && s.tokens.valid(s.view, bearer)
+	if wait := s.logins.wait(source); wait > 0 && !valid {
 		return s.tooMany(c, source, wait)
 	}
 	if err == nil {
 		c.token, err = s.tokens.Authenticate(ctx, bearer)
 	}
-	if fleet.CodeOf(err) == fleet.CodeUnauthorized {
+	// A store that does not answer is no failure of whoever has a valid token.
+	if err != nil && (!valid || fleet.CodeOf(err) == fleet.CodeUnauthorized) {
 		c.unwritten = s.logins.fail(source)
 	}
 	return err

@@ -13,7 +13,6 @@ import (
 type candidates struct {
 	key     fleet.ServerKey
 	region  fleet.Region
-	tag     string
 	listing fleet.Listing
 	status  fleet.Status
 	env     fleet.Environment
@@ -75,7 +74,7 @@ func (c candidates) busy() string {
 		return "an effect of its last plan may still land; try again in a moment"
 	}
 	for _, box := range c.listing.Containers {
-		if box.Foreign == "" && box.Account == c.key.Account && box.Region == c.key.Region {
+		if isOf(c.key, box) {
 			return fmt.Sprintf("it has a container of its own, %s; declare the server instead, or remove that one", box.Name)
 		}
 	}
@@ -104,8 +103,7 @@ func (c candidates) find(ref string) (box fleet.Container, fault string) {
 
 // check says why a container cannot become a service of the server.
 func (c candidates) check(instance, service string, box fleet.Container) string {
-	declared, ok := c.region.Containers.Services[service]
-	if !ok {
+	if _, ok := c.region.Containers.Services[service]; !ok {
 		return fmt.Sprintf("region %q has no service %q (it has: %s)", c.key.Region, service, strings.Join(sortedKeys(c.region.Containers.Services), ", "))
 	}
 	if a, ok := c.status.Adopted[service]; ok && a.ID != box.ID && slices.ContainsFunc(c.listing.Containers, func(o fleet.Container) bool { return o.ID == a.ID }) {
@@ -118,11 +116,6 @@ func (c candidates) check(instance, service string, box fleet.Container) string 
 		return fmt.Sprintf("container %s carries labels: it is %s", box.Name, box.Foreign)
 	case box.State != fleet.ContainerRunning:
 		return fmt.Sprintf("container %s does not run (it is %s): start it first, or declare the server and let kurad make one", box.Name, box.State)
-	}
-	if declared.Carries() {
-		if tag, ok := fleet.TagOf(box.Image); !ok || tag != c.tag {
-			return fmt.Sprintf("container %s runs image %s, which does not carry the tag %q", box.Name, box.Image, c.tag)
-		}
 	}
 	doc := fleet.ServiceDocument{Name: instance + "-" + service + c.env.Suffix}
 	if box.Name == doc.TemporaryName() || box.Name == doc.RetiredName() {

@@ -37,8 +37,8 @@ func needs(r fleet.Region, d fleet.Desired, in fleet.Intent, status *fleet.Statu
 	}
 	add(store.ReserveInstance(r.Target(), d.Instance))
 	if status != nil {
-		for _, a := range status.Adopted { // one container, one server; no name is as long as an id
-			add(store.ReserveInstance(r.Target(), a.ID))
+		for _, a := range status.Adopted { // one container, one server
+			add(store.ReserveContainer(a.ID))
 		}
 	}
 	if r.Containers != nil {
@@ -92,7 +92,7 @@ func shownPorts(r fleet.Region, in fleet.Intent) map[string]int {
 	return ports
 }
 
-// portsInUse are the ports of a region's endpoint that nobody can be assigned.
+// portsInUse are the ports of a region's endpoint that the records say are somebody's.
 func (s *Server) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, error) {
 	used := map[int]bool{}
 	if r.Containers == nil {
@@ -114,9 +114,11 @@ func (s *Server) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, 
 // assignPorts completes the assigned ports of a server (C12) and marks them as used.
 // What it has, it keeps. The first choice for a port is a hash of what it is for, so
 // that a server that is made again most likely gets the same one; then the next free
-// one is taken.
-func (s *Server) assignPorts(r fleet.Region, instance string, have map[string]int, used map[int]bool) (map[string]int, error) {
+// one is taken. One that a container of somebody else's publishes is not free, whatever
+// the records say: they may have been lost, and that server not be declared yet.
+func (s *Server) assignPorts(ctx context.Context, key fleet.ServerKey, r fleet.Region, instance string, have map[string]int, used map[int]bool) (map[string]int, error) {
 	ports := maps.Clone(have)
+	var published map[int]bool
 	for _, need := range fleet.PortNeeds(r) {
 		if need.Fixed != 0 || have[need.Key()] != 0 {
 			continue
@@ -125,10 +127,13 @@ func (s *Server) assignPorts(r fleet.Region, instance string, have map[string]in
 		if !ok || last < first {
 			return nil, noPorts(r)
 		}
-		port, ok := choosePort(instance+"/"+need.Key(), first, last, used)
+		if published == nil {
+			published = s.publishedByOthers(ctx, key, r)
+		}
+		port, ok := choosePort(instance+"/"+need.Key(), first, last, func(port int) bool { return !used[port] && !published[port] })
 		if !ok {
 			return nil, &fleet.Error{Code: fleet.CodeConflict, Message: fmt.Sprintf("region %q has no room", r.Name), Fields: []fleet.FieldError{{Pointer: "/region",
-				Detail: fmt.Sprintf("no port of %d-%d is free on container endpoint %q; widen its ports= or destroy servers there", first, last, r.Containers.Endpoint)}}}
+				Detail: fmt.Sprintf("no port of %d-%d is free on container endpoint %q; widen its ports=, or destroy servers or remove containers that have some", first, last, r.Containers.Endpoint)}}}
 		}
 		if ports == nil {
 			ports = map[string]int{}
@@ -142,23 +147,23 @@ func noPorts(r fleet.Region) error {
 	return regionFault(r, "/containers/endpoint", "container endpoint %q has no ports to assign; start kurad with ports=<first>-<last> for it, or declare host ports", r.Containers.Endpoint)
 }
 
-func choosePort(seed string, first, last int, used map[int]bool) (int, bool) {
+func choosePort(seed string, first, last int, free func(int) bool) (int, bool) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(seed))
 	size := last - first + 1
 	start := int(h.Sum32() % uint32(size))
 	for i := range size {
-		if port := first + (start+i)%size; !used[port] {
+		if port := first + (start+i)%size; free(port) {
 			return port, true
 		}
 	}
 	return 0, false
 }
 
-// taken words why a server cannot have what it needs, naming both servers. Where
+// taken words why a server cannot have what it needs, and who has it. Where
 // another server was quicker to take an assigned port, and where the holder turns out
 // not to need what it holds, it is a conflict: the write begins again.
-func (s *Server) taken(ctx context.Context, at place, r fleet.Region, in fleet.Intent, dry bool, err error) error {
+func (s *Server) taken(ctx context.Context, right *store.Right, at place, r fleet.Region, in fleet.Intent, dry bool, err error) error {
 	used, ok := asUsed(err)
 	if !ok {
 		return err
@@ -170,7 +175,7 @@ func (s *Server) taken(ctx context.Context, at place, r fleet.Region, in fleet.I
 		return again
 	}
 	if !dry {
-		released, rerr := s.reclaim(ctx, used)
+		released, rerr := s.reclaim(ctx, right, used)
 		if rerr != nil {
 			return rerr
 		}
@@ -186,18 +191,24 @@ type place struct {
 	key     fleet.ServerKey // the server that cannot have what it needs
 	pointer string
 	advice  string
+	sees    func(account string) bool // what the author may know of
 }
 
 // ofServer is the place of a collision in the declaration of a server.
-func ofServer(key fleet.ServerKey) place {
-	return place{key, "/account", fmt.Sprintf("change the handle of account %q, or cluster_id, host templates or declared ports of region %q, so that the two differ", key.Account, key.Region)}
+func ofServer(ctx context.Context, key fleet.ServerKey) place {
+	return place{key, "/account", fmt.Sprintf("change the handle of account %q, or cluster_id, host templates or declared ports of region %q, so that the two differ", key.Account, key.Region), visible(ctx)}
 }
 
-// collision says that two servers cannot have the same thing (H4), naming both.
+// collision says that two servers cannot have the same thing (H4), naming both as far as
+// the author may know of them.
 func (p place) collision(what string, other fleet.ServerKey) error {
+	holder := "another account's server"
+	if p.sees(other.Account) {
+		holder = "server " + other.String()
+	}
 	return &fleet.Error{
 		Code: fleet.CodeConflict, Message: fmt.Sprintf("server %s cannot have %s", p.key, what),
-		Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("server %s has %s already; %s", other, what, p.advice)}},
+		Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%s has %s already; %s", holder, what, p.advice)}},
 	}
 }
 
@@ -209,12 +220,13 @@ func asUsed(err error) (*store.UsedError, bool) {
 
 // reclaim gives back a reservation that its holder does not need: one of a change that
 // was never made, or of a host that it has left.
-func (s *Server) reclaim(ctx context.Context, used *store.UsedError) (released bool, err error) {
+func (s *Server) reclaim(ctx context.Context, right *store.Right, used *store.UsedError) (released bool, err error) {
 	g, spare, err := s.spare(ctx, used.Server, used.Reservation)
 	if err != nil || !spare {
 		return false, err
 	}
 	tx := s.records.Begin()
+	tx.Under(right) // what its holder needs may change with an account, a template or a region
 	tx.RequireIntent(store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision})
 	tx.Release(used.Server, used.Reservation)
 	_, err = tx.Commit(ctx)

@@ -143,6 +143,12 @@ func (s *snapshots) expire() {
 	s.kept = live
 }
 
+// keepsPage reports whether this process keeps the list that a page's cursor names.
+func (s *Server) keepsPage(page string) bool {
+	f, ok := s.parseCursor(page, 3)
+	return page != "" && ok && f[0] == s.changes.id
+}
+
 // pageOfServers cuts a page out of a list, which it keeps where more follows. Cursor
 // is "", or names the list and where the page begins.
 func (s *Server) pageOfServers(in PageInput, sees string, first func() ([]fleet.Gathered, error)) ([]fleet.Gathered, string, error) {

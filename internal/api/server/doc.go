@@ -26,7 +26,8 @@
 // 512 wait at once, lists that are gone on with are 4 and live for a minute, tokens are
 // 1000. Of one address 20 logins may fail at once and then in each minute, and 8192
 // addresses are remembered (TestLogins_…); who has a valid token is not held up by the
-// failures of others. Addresses are those of the connection: behind a proxy it is the proxy's.
+// failures of others. Who has none gets no further, whatever he asks for: his body is not
+// read, and of what is refused beyond the limit the audit log has one line and a count. Addresses are those of the connection: behind a proxy it is the proxy's.
 //
 // Neighbours. A change of an account, a host template or a region changes what its
 // servers render to. Such writes exclude each other and all writes of servers within

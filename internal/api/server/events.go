@@ -112,7 +112,7 @@ func (s *Server) newestEvents(ctx context.Context, limit int, of func(fleet.Serv
 		if len(events) == limit && newest(k) < events[0].Revision {
 			break // this one's newest, and those of all that follow, are older
 		}
-		ring, err := s.ring(ctx, k, 0, at)
+		ring, _, err := s.ring(ctx, k, 0, at)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -124,7 +124,8 @@ func (s *Server) newestEvents(ctx context.Context, limit int, of func(fleet.Serv
 }
 
 // eventsAfter returns the oldest events after a revision and how far they reach. Those of
-// one write stay together, for a cursor cannot part them. ok is false where too many servers are concerned.
+// one write stay together, for a cursor cannot part them. ok is false where too many servers
+// are concerned, or some of the events may not be kept any more.
 func (s *Server) eventsAfter(ctx context.Context, after int64, limit int, of func(fleet.ServerKey) bool) (events []happened, at int64, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -133,9 +134,9 @@ func (s *Server) eventsAfter(ctx context.Context, after int64, limit int, of fun
 		return nil, at, false, nil
 	}
 	for _, k := range keys {
-		ring, err := s.ring(ctx, k, after, at)
-		if err != nil {
-			return nil, 0, false, err
+		ring, lost, err := s.ring(ctx, k, after, at)
+		if err != nil || lost {
+			return nil, at, false, err
 		}
 		events = append(events, ring...)
 	}
@@ -152,13 +153,18 @@ func (s *Server) eventsAfter(ctx context.Context, after int64, limit int, of fun
 }
 
 // ring returns the kept events of a server that are newer than one revision and no newer
-// than another.
-func (s *Server) ring(ctx context.Context, k fleet.ServerKey, after, upTo int64) ([]happened, error) {
+// than another. lost says that newer ones may have taken the place of some of them: there were
+// events before the oldest that is kept, and even that one is newer than the revision.
+func (s *Server) ring(ctx context.Context, k fleet.ServerKey, after, upTo int64) (events []happened, lost bool, err error) {
 	l, err := s.records.Events(ctx, k)
+	if err != nil {
+		return nil, false, err
+	}
 	for _, p := range l.Problems {
 		s.log.Error("a stored record cannot be read and is left out of a list", "record", p.What, "key", p.Key, "error", p.Err)
 	}
-	return slices.DeleteFunc(l.Items, func(e happened) bool { return e.Revision <= after || e.Revision > upTo }), err
+	lost = len(l.Items) > 0 && l.Items[0].Generation > 1 && l.Items[0].Revision > after
+	return slices.DeleteFunc(l.Items, func(e happened) bool { return e.Revision <= after || e.Revision > upTo }), lost, nil
 }
 
 func values(events []happened) []fleet.Event {

@@ -143,3 +143,35 @@ func TestEvents_ofManyServersAreReadFromThoseWithTheNewest(t *testing.T) {
 		t.Errorf("%q, %v", messages(got), err)
 	}
 }
+
+// A ring keeps so many events of a server. Whoever lies further behind is told so.
+func TestWaitEvents_whatARingHasLostIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.happen("acme/eu first", "beta/eu b1")
+	start := w.waitEvents(api.EventFilter{}, "", 0)
+	burst := func(n int) {
+		for i := range n {
+			w.happen(fmt.Sprintf("acme/eu x%d", i))
+		}
+		w.happen("beta/eu b")
+		w.viewed()
+	}
+	burst(store.MaxEvents - 1) // the ring is full, and nothing is lost
+	kept := w.waitEvents(api.EventFilter{Limit: 1000}, start.Cursor, 0)
+	if kept.Full || len(kept.Items) != store.MaxEvents {
+		t.Fatalf("full %v, %d events", kept.Full, len(kept.Items))
+	}
+	burst(store.MaxEvents + 1)
+	lost := w.waitEvents(api.EventFilter{Limit: 1000}, kept.Cursor, 0)
+	if !lost.Full || len(lost.Items) != store.MaxEvents+3 || !strings.HasSuffix(messages(lost.Items), " x50 b") {
+		t.Errorf("full %v, %d events: %s", lost.Full, len(lost.Items), messages(lost.Items))
+	}
+	// One who does not ask for that server has lost nothing, and neither has he who goes on from there.
+	if c := w.waitEvents(api.EventFilter{Account: "beta"}, kept.Cursor, 0); c.Full || messages(c.Items) != "b" {
+		t.Errorf("%+v", c)
+	}
+	w.happen("acme/eu last")
+	if c := w.waitEvents(api.EventFilter{}, lost.Cursor, time.Minute); c.Full || messages(c.Items) != "last" {
+		t.Errorf("%+v", c)
+	}
+}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,15 +31,21 @@ type onlyLeader struct{}
 func (onlyLeader) Leads() bool                             { return true }
 func (onlyLeader) Address(context.Context) (string, error) { return "", nil }
 
-// headerForwarded marks a request that a follower passes on, so that it goes no further.
-const headerForwarded = "Kura-Forwarded"
+// headerForwarded marks a request that a follower passes on, so that it goes no further,
+// and headerLeader the answer of one that leads: whoever else answers at that address is
+// not believed.
+const (
+	headerForwarded = "Kura-Forwarded"
+	headerLeader    = "Kura-Leader"
+)
 
 const (
-	// askLeader bounds how long a read waits for the leader before the follower answers
-	// from the store, without what only the leader remembers.
+	// askLeader bounds how long a read waits for the leader to begin its answer, and then
+	// to end it, before the follower answers from the store, without what only the leader
+	// remembers.
 	askLeader = 2 * time.Second
-	// dialLeader bounds the connection to it.
-	dialLeader = time.Second
+	// mostForwarded is how much of an answer a follower holds until it is whole.
+	mostForwarded = 64 << 20
 )
 
 // leaderKnows reports whether a part of the route's answer is kept in the leader's memory
@@ -56,7 +63,6 @@ func leaderKnows(id string) bool {
 func newForwarder(tlsConfig *tls.Config) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http documents the type
 	transport.TLSClientConfig = tlsConfig
-	transport.TLSHandshakeTimeout = dialLeader
 	transport.Proxy = nil
 	return &http.Client{
 		Transport:     transport,
@@ -65,49 +71,69 @@ func newForwarder(tlsConfig *tls.Config) *http.Client {
 }
 
 // passOn is huma's middleware of a route whose answer the leader knows best. A follower
-// asks the leader with the caller's own token, and where that gives no answer it answers
-// itself. A long poll is answered here: its cursor is this process's own.
+// asks the leader with the caller's own token, and where that gives no whole answer it
+// answers itself: its own reads of the store are as good, but for what the leader remembers.
+// A long poll, and a list whose first page was given out here, go on here.
 func (s *Server) passOn(r route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		if !leaderKnows(r.id) || s.leader.Leads() || ctx.Header(headerForwarded) != "" || ctx.Query("wait") != "" || ctx.Query("after") != "" {
+		leads, forwarded := s.leader.Leads(), ctx.Header(headerForwarded) != ""
+		if leads && forwarded {
+			ctx.SetHeader(headerLeader, "1")
+		}
+		if !leaderKnows(r.id) || leads || forwarded || ctx.Query("wait") != "" || ctx.Query("after") != "" || s.keepsPage(ctx.Query("page")) {
 			next(ctx)
 			return
 		}
-		answer, cancel, err := s.askLeader(ctx)
-		defer cancel()
+		answer, err := s.askLeader(ctx)
 		if err != nil {
 			s.log.Debug("the leader does not answer: answering from the store", "request", requestID(ctx.Context()), "error", err)
 			next(ctx)
 			return
 		}
-		defer answer.Body.Close()
-		for _, name := range []string{"Content-Type", "ETag", "Retry-After"} {
-			if value := answer.Header.Get(name); value != "" {
+		for _, name := range []string{"Content-Type", "ETag"} {
+			if value := answer.header.Get(name); value != "" {
 				ctx.SetHeader(name, value)
 			}
 		}
-		ctx.SetStatus(answer.StatusCode)
-		if _, err := io.Copy(ctx.BodyWriter(), answer.Body); err != nil {
-			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
-		}
+		ctx.SetStatus(answer.status)
+		_, _ = ctx.BodyWriter().Write(answer.body) // who has gone needs no answer
 	}
 }
 
-func (s *Server) askLeader(ctx huma.Context) (*http.Response, context.CancelFunc, error) {
+// leaderAnswer is a whole answer of the leader.
+type leaderAnswer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// askLeader asks the leader what the request asks.
+func (s *Server) askLeader(ctx huma.Context) (leaderAnswer, error) {
 	limit := askLeader
 	if ctx.Query("observe") != "" {
 		limit += api.MaxObserve
 	}
 	within, cancel := context.WithCancel(ctx.Context())
-	// The limit is for the answer to begin; a long list may take longer to arrive.
+	defer cancel()
 	timer := time.AfterFunc(limit, cancel)
 	defer timer.Stop()
-	answer, err := s.sendToLeader(within, ctx)
-	if err == nil && answer.StatusCode >= http.StatusInternalServerError {
-		err = fmt.Errorf("the leader answers %s", answer.Status)
-		_ = answer.Body.Close()
+	res, err := s.sendToLeader(within, ctx)
+	if err != nil {
+		return leaderAnswer{}, err
 	}
-	return answer, cancel, err
+	defer res.Body.Close()
+	if res.Header.Get(headerLeader) == "" {
+		return leaderAnswer{}, errors.New("what answers at the leader's address does not lead")
+	}
+	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusNotModified {
+		return leaderAnswer{}, fmt.Errorf("the leader answers %s", res.Status)
+	}
+	timer.Reset(askLeader)
+	body, err := io.ReadAll(io.LimitReader(res.Body, mostForwarded+1))
+	if err == nil && len(body) > mostForwarded {
+		err = errors.New("the leader's answer is too large to be passed on")
+	}
+	return leaderAnswer{res.StatusCode, res.Header, body}, err
 }
 
 func (s *Server) sendToLeader(within context.Context, ctx huma.Context) (*http.Response, error) {

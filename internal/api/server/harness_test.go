@@ -275,10 +275,13 @@ func (d *declared) Answers(_, url string) (ready, known bool) {
 	return ready, known
 }
 
-// runtimes is a daemon that was given one container endpoint.
+// runtimes is a daemon that was given one engine, as the container endpoint podman and
+// under more names.
 type runtimes struct {
 	first, last int
+	more        []string
 	listing     fleet.Listing
+	adoptable   map[string]error // by id
 }
 
 func (r *runtimes) Region(region fleet.Region) error {
@@ -286,7 +289,7 @@ func (r *runtimes) Region(region fleet.Region) error {
 	switch {
 	case region.Kubernetes != nil:
 		v.Add("/kubernetes/cluster", "this kurad was given no cluster named %q", region.Kubernetes.Cluster)
-	case region.Containers.Endpoint != "podman":
+	case !slices.Contains(r.ContainerEndpoints(), region.Containers.Endpoint):
 		v.Add("/containers/endpoint", "this kurad was given no container endpoint named %q; it has podman", region.Containers.Endpoint)
 	default:
 		for name, s := range region.Containers.Services {
@@ -302,7 +305,9 @@ func (r *runtimes) Region(region fleet.Region) error {
 
 func (r *runtimes) PortRange(fleet.Region) (int, int, bool) { return r.first, r.last, r.last > 0 }
 
-func (r *runtimes) ContainerEndpoints() []string { return []string{"podman"} }
+func (r *runtimes) ContainerEndpoints() []string { return append([]string{"podman"}, r.more...) }
+
+func (r *runtimes) Adoptable(_ context.Context, _, id string) error { return r.adoptable[id] }
 
 func (r *runtimes) Containers(_ context.Context, endpoint string, _ time.Duration) fleet.Listing {
 	l := r.listing

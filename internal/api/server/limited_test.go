@@ -108,6 +108,18 @@ func TestToken_limitedToAPrefixSeesItsAccountsOnly(t *testing.T) {
 	wantFault(t, err, fleet.CodeForbidden, "", which)
 	_, err = c.PutServer(ctx, fleet.Server{Account: "umbra-1", Region: "eu", ImageTag: "v1"}, api.PutOptions{DryRun: true})
 	wantFault(t, err, fleet.CodeForbidden, "", which)
+	// Containers without labels are nobody's, and so not its own.
+	w.lists(byHand(1, "made-by-hand", "v1", 31234))
+	_, err = c.Adopt(ctx, key("team-a-3", "eu"), api.AdoptRequest{ImageTag: "v1", Containers: map[string]string{"cache": "made-by-hand"}})
+	wantFault(t, err, fleet.CodeForbidden, "", which, "containers without labels are nobody's", "use a token without that limit")
+	// What cannot be had does not tell who has it, unless that is its own.
+	_, err = c.PutAccount(ctx, fleet.Account{ID: "team-a-3", Handle: "umbra-1"}, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "", "server team-a-3/eu cannot have", "another account's server has")
+	if strings.Contains(err.Error(), "server umbra") {
+		t.Errorf("it names another account's server: %v", err)
+	}
+	_, err = c.PutAccount(ctx, fleet.Account{ID: "team-a-3", Handle: "team-a-1"}, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "", "server team-a-1/eu has")
 	// The body cannot name another account than the path.
 	p := w.problem("PUT", "/v1/servers/team-a-3/eu", `{"account":"umbra-1","region":"eu","image_tag":"v1"}`, w.limited("sly", fleet.ScopeWrite, "team-a-"))
 	if p.Code != fleet.CodeInvalid {

@@ -13,12 +13,15 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
 
 func TestLogins_tooManyFailuresOfAnAddressAreRefused(t *testing.T) {
 	w := newWorld(t, func(c *server.Config) { c.FailedLogins = 3 })
+	w.viewed()
 	bad := strings.TrimSuffix(w.admin, w.admin[len(w.admin)-4:]) + "aaaa"
 	for range 3 {
 		if p := w.problem("GET", "/v1/version", "", bad); p.Status != 401 {
@@ -47,23 +50,115 @@ func TestLogins_tooManyFailuresOfAnAddressAreRefused(t *testing.T) {
 	}
 	// Whoever knocks on does not fill the audit log: the first of a row is in it, and how
 	// many followed.
-	var got []string
-	for _, l := range w.audit.Entries()[before:] {
-		got = append(got, fmt.Sprint(l.Status, "+", l.Unwritten))
-	}
-	if s := strings.Join(got, " "); s != "429+0 401+4 429+0" {
+	if s := written(w.audit.Entries()[before:]); s != "429+0 401+4 429+0" {
 		t.Errorf("the audit log has %s", s)
 	}
 }
 
+// statuses sends calls one after the other and returns how they were answered, and the
+// lines that the audit log has of them.
+func (w *world) statuses(calls ...call) (answers, lines string) {
+	w.t.Helper()
+	before := len(w.audit.Entries())
+	var got []string
+	for _, c := range calls {
+		resp, _ := w.do(c.method, c.path, c.body, c.token)
+		got = append(got, fmt.Sprint(resp.StatusCode))
+	}
+	return strings.Join(got, " "), written(w.audit.Entries()[before:])
+}
+
+// viewed waits until the view has what is stored: the limit looks for tokens there.
+func (w *world) viewed() {
+	w.t.Helper()
+	w.must(nil, w.view.CatchUp(w.t.Context()))
+}
+
+type call struct{ method, path, body, token string }
+
+// written tells lines of the audit log by their status and how many calls came before.
+func written(lines []audit.Entry) string {
+	var got []string
+	for _, l := range lines {
+		got = append(got, fmt.Sprint(l.Status, "+", l.Unwritten))
+	}
+	return strings.Join(got, " ")
+}
+
+// A token that ended is one more failed login: it is no way round the limit.
 func TestLogins_aRevokedTokenIsRefusedEvenWhileItsAddressIsLimited(t *testing.T) {
-	w := newWorld(t, func(c *server.Config) { c.FailedLogins = 1 })
-	token := w.token("gone", fleet.ScopeRead)
-	w.must(nil, w.tokens.Revoke(t.Context(), strings.Split(token, "_")[1]))
-	for range 3 {
-		if p := w.problem("GET", "/v1/version", "", token); p.Status != 401 && p.Status != 429 {
-			t.Errorf("%+v", p)
+	w := newWorld(t, func(c *server.Config) { c.FailedLogins = 2 })
+	revoked := w.token("revoked", fleet.ScopeRead)
+	w.must(nil, w.tokens.Revoke(t.Context(), strings.Split(revoked, "_")[1]))
+	_, expired, err := w.tokens.Create(t.Context(), "test", api.TokenRequest{Name: "expired", Scope: fleet.ScopeRead, ExpiresIn: fleet.Duration(time.Hour)})
+	w.must(nil, err)
+	w.clock.advance(time.Hour)
+	w.viewed()
+	for _, token := range []string{revoked, expired.Reveal()} {
+		c := call{"GET", "/v1/version", "", token}
+		if answers, lines := w.statuses(c, c, c, c, c); answers != "401 401 429 429 429" || !strings.HasPrefix(lines, "401+") || !strings.HasSuffix(lines, " 401+0 429+0") {
+			t.Errorf("answers %s, lines %s", answers, lines)
 		}
+		w.clock.advance(time.Minute)
+	}
+}
+
+// Whatever a call without a valid token asks for, it is a failed login and nothing else.
+func TestLogins_whatIsRefusedWithoutATokenCannotFillTheAuditLog(t *testing.T) {
+	large := strings.Repeat("x", api.MaxBody+1)
+	for _, c := range []call{
+		{"POST", "/x", "", ""}, {"POST", "/x", "", "hunter2"}, {"PATCH", "/v1/accounts/a", "", ""}, {"PUT", "/v1/accounts/a", large, ""},
+		{"PUT", "/v1/accounts/a", "{}", "kura_aaaaaaaa_aaaa"}, {"POST", "/healthz", "", ""}, {"POST", "//healthz", "", ""}, {"GET", "/x", "", ""},
+		{"POST", "/v1/servers/a/b:explode", "", ""}, {"OPTIONS", "/v1/accounts", "", ""},
+	} {
+		w := newWorld(t, func(c *server.Config) { c.FailedLogins = 2 })
+		if answers, lines := w.statuses(c, c, c, c, c); answers != "401 401 429 429 429" || lines != "401+0 401+0 429+0" {
+			t.Errorf("%s %s with %q: answers %s, lines %s", c.method, c.path, c.token, answers, lines)
+		}
+	}
+}
+
+// A store that does not answer lets nobody past the limit whom nothing vouches for.
+func TestLogins_countWhatTheStoreCannotTell(t *testing.T) {
+	below := &silent{Store: store.NewMemory()}
+	w := newWorldOn(t, below, func(c *server.Config) { c.FailedLogins = 2 })
+	w.viewed()
+	below.off.Store(true)
+	unknown := call{"POST", "/x", "", "kura_aaaaaaaa_aaaa"}
+	if answers, lines := w.statuses(unknown, unknown, unknown, unknown); answers != "503 503 429 429" || lines != "503+0 503+0 429+0" {
+		t.Errorf("answers %s, lines %s", answers, lines)
+	}
+	valid := call{"GET", "/v1/version", "", w.admin}
+	if answers, _ := w.statuses(valid, valid, valid); answers != "503 503 503" {
+		t.Errorf("a token of the view: %s", answers)
+	}
+}
+
+// The body is large enough for the server not to wait for it before it answers.
+func TestLogins_withoutATokenNothingOfABodyIsRead(t *testing.T) {
+	w := newWorld(t)
+	for request, want := range map[string]string{
+		"PUT /v1/accounts/a HTTP/1.1\r\n":                                         " 401 ",
+		"PUT /v1/accounts/a HTTP/1.1\r\nAuthorization: Bearer kura_a_b\r\n":       " 401 ",
+		"POST /x HTTP/1.1\r\n":                                                    " 401 ",
+		"GET /healthz HTTP/1.1\r\n":                                               " 200 ",
+		"GET /healthz HTTP/1.1\r\nAuthorization: Bearer " + w.admin + "\r\n":      " 200 ",
+		"PUT /v1/accounts/a HTTP/1.1\r\n" + api.HeaderEnvironment + ": other\r\n": " 421 ",
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, request+"Host: k\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(line, want) {
+			t.Errorf("%q: %q, %v; want %s", request, line, err, want)
+		}
+		conn.Close()
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Server) prepare(ctx context.Context, right *store.Right, p proposal, dr
 	if err != nil {
 		return nil, err
 	}
-	at := func(k fleet.ServerKey) place { return place{k, p.pointer, p.advice} }
+	at := func(k fleet.ServerKey) place { return place{k, p.pointer, p.advice, visible(ctx)} }
 	if err := disjoint(list, at); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (s *Server) affectedBy(ctx context.Context, p proposal) ([]affected, error)
 				return nil, err
 			}
 		}
-		if err := s.renderAfter(p, &a, used); err != nil {
+		if err := s.renderAfter(ctx, p, &a, used); err != nil {
 			return nil, err
 		}
 		held := needs(*g.Region, a.from, g.Intent, g.Status)
@@ -106,14 +106,14 @@ func (s *Server) affectedBy(ctx context.Context, p proposal) ([]affected, error)
 	return list, nil
 }
 
-func (s *Server) renderAfter(p proposal, a *affected, used map[int]bool) (err error) {
+func (s *Server) renderAfter(ctx context.Context, p proposal, a *affected, used map[int]bool) (err error) {
 	g := &a.after
 	if p.ports {
 		instance, err := fleet.InstanceName(g.Account.ID, g.Region.Cluster())
 		if err != nil {
 			return err
 		}
-		if g.Intent.Ports, err = s.assignPorts(*g.Region, instance, g.Intent.Ports, used); err != nil {
+		if g.Intent.Ports, err = s.assignPorts(ctx, g.Intent.Key(), *g.Region, instance, g.Intent.Ports, used); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []aff
 		key := a.after.Intent.Key()
 		if dry {
 			if err := s.wouldClaim(ctx, key, a.claims); err != nil {
-				return s.taken(ctx, at(key), *a.after.Region, a.after.Intent, dry, err)
+				return s.taken(ctx, right, at(key), *a.after.Region, a.after.Intent, dry, err)
 			}
 			continue
 		}
@@ -194,7 +194,7 @@ func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []aff
 		}
 	}
 	if err != nil {
-		return s.taken(ctx, at(blame.after.Intent.Key()), *blame.after.Region, blame.after.Intent, dry, err)
+		return s.taken(ctx, right, at(blame.after.Intent.Key()), *blame.after.Region, blame.after.Intent, dry, err)
 	}
 	return nil
 }

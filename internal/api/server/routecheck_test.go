@@ -19,6 +19,8 @@ func TestRoutes_aRowThatDoesNotSayWhoseItIsDoesNotStart(t *testing.T) {
 		{"GET", "/v1/accounts/{id}", fleet.ScopeRead, ofID, ""},
 		{"PUT", "/v1/cache-endpoints/{account}/{key}", fleet.ScopeWrite, ofAccount, ""},
 		{"GET", "/v1/servers", fleet.ScopeRead, ofListed, ""},
+		{"POST", "/v1/servers/{account}/{region}:adopt", fleet.ScopeWrite, ofUnlabelled, ""},
+		{"POST", "/v1/things", fleet.ScopeWrite, ofUnlabelled, "no parameter {account}"},
 		{"PUT", "/v1/regions/{name}", fleet.ScopeWrite, ofNone, ""},
 		{"DELETE", "/v1/tokens/{id}", fleet.ScopeAdmin, ofDaemon, ""},
 		{"GET", "/v1/things", "", ofNone, "declares no scope"},

@@ -60,7 +60,7 @@ func (s *Server) register() {
 	handle(s, route{"put-server", "PUT", "/v1/servers/{account}/{region}", write, ofAccount, "Declare a server.", 0}, s.putServer)
 	handle(s, route{"delete-server", "DELETE", "/v1/servers/{account}/{region}", write, ofAccount, "Ask for the destruction of a server; it is gone once reading it answers 404.", http.StatusAccepted}, s.deleteServer)
 	handle(s, route{"redeploy-server", "POST", "/v1/servers/{account}/{region}:redeploy", write, ofAccount, "Make a new deployment of the present image.", 0}, s.redeploy)
-	handle(s, route{"adopt-server", "POST", "/v1/servers/{account}/{region}:adopt", write, ofAccount, "Declare a server and take running containers without labels over as its own.", 0}, s.adopt)
+	handle(s, route{"adopt-server", "POST", "/v1/servers/{account}/{region}:adopt", write, ofUnlabelled, "Declare a server and take running containers without labels over as its own.", 0}, s.adopt)
 	handle(s, route{"list-deployments", "GET", "/v1/servers/{account}/{region}/deployments", read, ofAccount, "The kept deployments of a server, newest first.", 0}, s.listDeployments)
 
 	handle(s, route{"list-events", "GET", "/v1/events", read, ofListed, "The newest events, newest first; with wait, what happened after a cursor.", 0}, s.listEvents)
@@ -89,6 +89,7 @@ func handle[I, O any](s *Server, r route, h func(context.Context, *I) (*O, error
 		Responses:        map[string]*huma.Response{"default": s.problemResponse()},
 	}
 	if r.scope == scopePublic {
+		s.public[r.method+" "+r.path] = true
 		op.Security = []map[string][]string{}
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {

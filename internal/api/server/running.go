@@ -37,11 +37,9 @@ func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Regio
 	if r.Containers == nil {
 		return found{}
 	}
-	within, cancel := context.WithTimeout(ctx, listWithin)
-	defer cancel()
 	f := found{ports: map[string]int{}}
-	for _, c := range s.runtimes.Containers(within, r.Containers.Endpoint, freshEnough).Containers {
-		if c.Foreign != "" || c.Account != key.Account || c.Region != key.Region {
+	for _, c := range s.listed(ctx, r) {
+		if !isOf(key, c) {
 			continue
 		}
 		f.restartMark = c.RestartMark
@@ -55,6 +53,32 @@ func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Regio
 		}
 	}
 	return f
+}
+
+// listed are the containers of a region's endpoint, none where it cannot be read.
+func (s *Server) listed(ctx context.Context, r fleet.Region) []fleet.Container {
+	within, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	return s.runtimes.Containers(within, r.Containers.Endpoint, freshEnough).Containers
+}
+
+// isOf reports whether a container bears the labels of a server.
+func isOf(key fleet.ServerKey, c fleet.Container) bool {
+	return c.Foreign == "" && c.Account == key.Account && c.Region == key.Region
+}
+
+// publishedByOthers are the host ports of all containers but a server's own.
+func (s *Server) publishedByOthers(ctx context.Context, key fleet.ServerKey, r fleet.Region) map[int]bool {
+	ports := map[int]bool{}
+	for _, c := range s.listed(ctx, r) {
+		if isOf(key, c) {
+			continue
+		}
+		for _, port := range c.Ports {
+			ports[port] = true
+		}
+	}
+	return ports
 }
 
 // published names a port of the region's document as the engine lists it.

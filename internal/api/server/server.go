@@ -42,6 +42,9 @@ type Runtimes interface {
 	// Containers lists an endpoint now, unless it was within maxAge; one that does not
 	// answer shows as unreadable.
 	Containers(ctx context.Context, endpoint string, maxAge time.Duration) fleet.Listing
+	// Adoptable says, with CodeInvalid, what the engine does by itself with a container of
+	// the endpoint that kurad is to run: such a one is not adopted.
+	Adoptable(ctx context.Context, endpoint, id string) error
 }
 
 // Config holds what a Server needs.
@@ -88,6 +91,7 @@ type Server struct {
 	api      huma.API
 	handler  http.Handler
 	document json.RawMessage // OpenAPI
+	public   map[string]bool // patterns of the routes that need no token
 
 	changes   *changes
 	snapshots *snapshots
@@ -105,7 +109,7 @@ type Server struct {
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		records: cfg.Records, view: cfg.View, env: cfg.Environment, tokens: cfg.Tokens, turns: cfg.Turns,
-		runtimes: cfg.Runtimes, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready,
+		runtimes: cfg.Runtimes, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready, public: map[string]bool{},
 	}
 	if s.audit = cfg.Audit; s.audit == nil {
 		return nil, errors.New("the API has no audit log")
@@ -153,6 +157,6 @@ func (s *Server) routes() error {
 		return fmt.Errorf("write the OpenAPI document: %w", err)
 	}
 	s.document = document
-	s.handler = s.withRequestID(s.withAudit(s.withRecover(s.withEnvironment(s.withLimits(s.withRoute(mux.ServeMux))))))
+	s.handler = s.withRequestID(s.withAudit(s.withRecover(s.withEnvironment(s.withLogin(mux.ServeMux, s.withLimits(s.withRoute(mux.ServeMux)))))))
 	return nil
 }

@@ -204,7 +204,7 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 	if err != nil {
 		return w, err
 	}
-	if next.Ports, err = s.assignPorts(n.region.Value, instance, f.keptPorts(prev.Value.Ports, used), used); err != nil {
+	if next.Ports, err = s.assignPorts(ctx, key, n.region.Value, instance, f.keptPorts(prev.Value.Ports, used), used); err != nil {
 		return w, err
 	}
 	tx := s.records.Begin()
@@ -231,10 +231,13 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 		closeDeployment(tx, latest, fleet.DeploymentSuperseded, fmt.Sprintf("deployment %d of image %s took its place", deployment.Seq, deployment.ImageTag), now)
 		tx.PutDeployment(store.Versioned[fleet.Deployment]{}, deployment)
 	}
-	if err := s.checkGlobalHosts(map[fleet.ServerKey]fleet.Hosts{key: desired.Hosts}, func(k fleet.ServerKey) place { return ofServer(k) }); err != nil {
+	if err := s.checkGlobalHosts(map[fleet.ServerKey]fleet.Hosts{key: desired.Hosts}, func(k fleet.ServerKey) place { return ofServer(ctx, k) }); err != nil {
 		return w, err
 	}
 	if f.adopting() {
+		if err := f.images(key, desired); err != nil {
+			return w, err
+		}
 		status = f.adopt(tx, key, desired, next, now)
 		tx.Release(key, lostPorts(n.region.Value, prev.Value, next)...)
 	}
@@ -249,7 +252,7 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 		_, err = tx.Commit(ctx)
 	}
 	if err != nil {
-		return w, s.taken(ctx, ofServer(key), n.region.Value, next, dry, err)
+		return w, s.taken(ctx, right, ofServer(ctx, key), n.region.Value, next, dry, err)
 	}
 	view := s.show(fleet.Gathered{Intent: next, Status: status, Latest: &deployment, Account: &n.account.Value, Region: &n.region.Value, Templates: n.byName()})
 	return api.Written[fleet.ServerView]{Object: view, Created: !prev.Exists(), Changed: true}, nil

@@ -82,25 +82,29 @@ func (t *Tokens) Authenticate(ctx context.Context, bearer string) (fleet.Token, 
 		return fleet.Token{}, unknown
 	}
 	// Only who holds the secret learns more than that.
-	token := stored.Value
-	switch {
-	case token.RevokedAt != nil:
-		return token, fleet.Errorf(fleet.CodeUnauthorized, "token %q was revoked at %s; use another one (kurad token create)", token.Name, token.RevokedAt.Format(time.RFC3339))
-	case token.ExpiresAt != nil && !t.now().Before(*token.ExpiresAt):
-		return token, fleet.Errorf(fleet.CodeUnauthorized, "token %q expired at %s; use another one (kurad token create)", token.Name, token.ExpiresAt.Format(time.RFC3339))
-	}
-	return token, nil
+	return stored.Value, t.ended(stored.Value)
 }
 
-// known reports whether a bearer is a token of the view, valid or not: whoever sends
-// it does not guess.
-func (t *Tokens) known(view *store.View, bearer string) bool {
+// ended says why a token is not valid any more; nil: it is.
+func (t *Tokens) ended(token fleet.Token) error {
+	switch {
+	case token.RevokedAt != nil:
+		return fleet.Errorf(fleet.CodeUnauthorized, "token %q was revoked at %s; use another one (kurad token create)", token.Name, token.RevokedAt.Format(time.RFC3339))
+	case token.ExpiresAt != nil && !t.now().Before(*token.ExpiresAt):
+		return fleet.Errorf(fleet.CodeUnauthorized, "token %q expired at %s; use another one (kurad token create)", token.Name, token.ExpiresAt.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// valid reports whether a bearer is a token of the view that is neither revoked nor
+// expired. It asks no store.
+func (t *Tokens) valid(view *store.View, bearer string) bool {
 	parts := strings.Split(bearer, "_")
 	if len(parts) != 3 {
 		return false
 	}
 	token, ok := view.Token(parts[1])
-	return ok && subtle.ConstantTimeCompare([]byte(hashOf(parts[2])), []byte(token.Hash)) == 1
+	return ok && subtle.ConstantTimeCompare([]byte(hashOf(parts[2])), []byte(token.Hash)) == 1 && t.ended(token) == nil
 }
 
 func isID(s string) bool {

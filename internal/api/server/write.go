@@ -20,6 +20,9 @@ const (
 	// maxTries bounds how often a write that lost against another begins again. Each
 	// time, the other one has got on.
 	maxTries = 32
+	// losses is how often a write may lose against others before it runs alone: another
+	// replica may write without a pause.
+	losses = 8
 )
 
 // retry runs a write again while it loses against others.
@@ -144,12 +147,19 @@ func (s *Server) beside(ctx context.Context, write func(context.Context, *store.
 		defer s.neighbours.RUnlock()
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
+		lost := 0
 		return retry(func() error {
-			right, err := s.records.Beside(ctx)
-			if err != nil {
-				return err
+			if lost == losses {
+				return errShared
 			}
-			return write(ctx, right)
+			right, err := s.records.Beside(ctx)
+			if err == nil {
+				err = write(ctx, right)
+			}
+			if store.IsConflict(err) {
+				lost++
+			}
+			return err
 		})
 	}()
 	if !errors.Is(err, errShared) {

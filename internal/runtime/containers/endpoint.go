@@ -60,8 +60,10 @@ func ownerOf(labels map[string]string) owner {
 // String names the owner for a person.
 func (o owner) String() string {
 	switch {
-	case o.environment == "":
+	case o == owner{}:
 		return fleet.NotByKurad
+	case o.environment == "":
+		return fmt.Sprintf("labelled for account %q, region %q and no environment", o.account, o.region)
 	case o.account == "" || o.region == "":
 		return "of no server of environment " + o.environment
 	default:

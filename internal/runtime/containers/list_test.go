@@ -44,6 +44,7 @@ func TestC1_oneListingAndOnlyStoppedOnesAreLookedAt(t *testing.T) {
 			listed("removed", "exited", ourLabels("staging", "acme", "eu")),
 			listed("theirs", "exited", ourLabels("production", "acme", "eu")),
 			listed("database", "paused", nil),
+			listed("half", "paused", map[string]string{fleet.LabelAccount: "umbra"}),
 		}),
 		"GET /containers/{id}/json": look,
 	})
@@ -59,6 +60,8 @@ func TestC1_oneListingAndOnlyStoppedOnesAreLookedAt(t *testing.T) {
 	want := []fleet.Container{
 		{Name: "database", ID: "database-id", Image: "localhost/kura:v1", State: fleet.ContainerRunning, Foreign: fleet.NotByKurad, Ports: ours.Ports},
 		exited,
+		// It carries one of our labels: it is not what can be adopted, nor what a task touches.
+		{Name: "half", ID: "half-id", Image: "localhost/kura:v1", State: fleet.ContainerRunning, Foreign: "labelled for account \"umbra\", region \"\" and no environment", Ports: ours.Ports},
 		running,
 		{Name: "theirs", ID: "theirs-id", Image: "localhost/kura:v1", State: fleet.ContainerExited, Foreign: "server acme/eu of environment production", Ports: ours.Ports},
 	}

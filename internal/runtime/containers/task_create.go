@@ -86,7 +86,7 @@ func (r run) reuse(ctx context.Context) (o fleet.Outcome, made bool) {
 			return r.failed(opStop, err), true
 		}
 	}
-	if err := r.delete(ctx, seen.ID); err != nil {
+	if err := r.delete(ctx, seen.ID, client.ContainerRemoveOptions{RemoveVolumes: true}); err != nil {
 		return r.failed(opRemove, err), true
 	}
 	return fleet.Outcome{}, false

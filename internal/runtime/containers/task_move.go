@@ -44,15 +44,18 @@ func (r run) remove(ctx context.Context, seen *container.InspectResponse) fleet.
 	if runs(seen) {
 		return replan("container %s runs; it is stopped before it is removed", nameOf(seen))
 	}
-	if err := r.delete(ctx, seen.ID); err != nil {
+	// What a person's container keeps stays behind, wherever it is.
+	adopted := r.adopted(seen.ID, ownerOf(seen.Config.Labels))
+	if err := r.delete(ctx, seen.ID, client.ContainerRemoveOptions{RemoveVolumes: !adopted}); err != nil {
 		return r.failed(opRemove, err)
 	}
 	return done(seen.ID)
 }
 
-// delete removes a stopped container and its anonymous volumes; named ones stay.
-func (e *Endpoint) delete(ctx context.Context, id string) error {
-	_, err := e.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{RemoveVolumes: true})
+// delete removes a stopped container, and its anonymous volumes where the options say so;
+// named ones stay.
+func (e *Endpoint) delete(ctx context.Context, id string, o client.ContainerRemoveOptions) error {
+	_, err := e.engine.ContainerRemove(ctx, id, o)
 	if err == nil || errdefs.IsNotFound(err) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package conformance
 import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -154,4 +155,52 @@ func (x *trial) wantVolumes(want ...string) {
 	if d := cmp.Diff(want, got, cmpopts.SortSlices(less)); d != "" {
 		x.Errorf("volumes (-want +got):\n%s", d)
 	}
+}
+
+// selfRun: C9.
+func selfRun(x *trial) {
+	for policy, adoptable := range map[container.RestartPolicyMode]bool{
+		"": true, container.RestartPolicyDisabled: true, container.RestartPolicyAlways: false, container.RestartPolicyUnlessStopped: false, container.RestartPolicyOnFailure: false,
+	} {
+		id := x.unlabelled("by-hand-"+string(policy), &container.HostConfig{RestartPolicy: container.RestartPolicy{Name: policy}})
+		if err := x.staging.Adoptable(x.ctx(), id); (err == nil) != adoptable || err != nil && fleet.CodeOf(err) != fleet.CodeInvalid {
+			x.Errorf("restart policy %q: %v, want adoptable %t", policy, err, adoptable)
+		}
+	}
+	id := x.unlabelled("removed", &container.HostConfig{AutoRemove: true})
+	if err := x.staging.Adoptable(x.ctx(), id); fleet.CodeOf(err) != fleet.CodeInvalid {
+		x.Errorf("--rm: %v", err)
+	}
+}
+
+// adoptedVolumes: C13. What a person's container keeps stays when it is removed, in
+// volumes without a name, too.
+func adoptedVolumes(x *trial) {
+	id := x.unlabelled("by-hand", nil)
+	x.ok(fleet.Task{Kind: fleet.TaskStart, ContainerID: id, Adopted: true}, nil)
+	mounts := x.inspect(id).Container.Mounts
+	if len(mounts) != 1 || mounts[0].Name == "" {
+		x.Fatalf("mounts %+v, want one anonymous volume", mounts)
+	}
+	x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(5), Adopted: true}, nil)
+	x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id, Adopted: true}, nil)
+	x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil)
+	if _, err := x.engine.VolumeInspect(x.ctx(), mounts[0].Name, client.VolumeInspectOptions{}); err != nil {
+		x.Fatalf("the anonymous volume of an adopted container: %v", err)
+	}
+	if _, err := x.engine.VolumeRemove(x.ctx(), mounts[0].Name, client.VolumeRemoveOptions{}); err != nil {
+		x.Error(err)
+	}
+}
+
+// unlabelled makes a container as a person would, with an anonymous volume.
+func (x *trial) unlabelled(name string, host *container.HostConfig) (id string) {
+	x.Helper()
+	made, err := x.engine.ContainerCreate(x.ctx(), client.ContainerCreateOptions{
+		Name: x.name(name), Config: &container.Config{Image: x.target.V1, Volumes: map[string]struct{}{"/scratch": {}}}, HostConfig: host,
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return made.ID
 }

@@ -45,11 +45,13 @@ func Run(t *testing.T, target Target) {
 		{"C6_frozenContainerIsStopped", frozen},
 		{"C7_foreignContainerIsNeverTouched", foreignContainer},
 		{"C7_environmentsShareAnEngine", twoEnvironments},
+		{"C9_whatTheEngineRunsByItselfIsNotAdopted", selfRun},
 		{"C7_foreignVolumeIsNeverUsed", foreignVolume},
 		{"C10_hostPathsOnlyBelowTheAllowedOnes", hostPaths},
 		{"C10_noCapabilitiesNoPrivilegesNoRestarts", confined},
 		{"C10_variableSetsAndLimitsReachTheContainer", variablesAndLimits},
 		{"C13_volumesGoWithTheServerUnlessRetained", volumes},
+		{"C13_volumesOfAnAdoptedContainerStay", adoptedVolumes},
 		{"refusals_missingImage", missingImage},
 		{"refusals_commandUserAndPort", startRefused},
 	} {

@@ -74,7 +74,7 @@ func (x *trial) clear() {
 	}
 	for _, c := range listed.Items {
 		if strings.HasPrefix(c.Names[0], "/"+x.instance) {
-			if _, err := x.engine.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true}); err != nil && !errdefs.IsNotFound(err) {
+			if _, err := x.engine.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil && !errdefs.IsNotFound(err) {
 				x.Error(err)
 			}
 		}
