@@ -65,7 +65,7 @@ func advertised(o options, at net.Addr, own string) (string, error) {
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return "", fmt.Errorf("--advertise %q is not the URL of an API, such as https://kurad-1.example.dev:7433", o.advertise)
 		}
-		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if u.Scheme == "http" && !isLoopback(u.Hostname()) {
 			return "", fmt.Errorf("--advertise %s: without TLS it must lead to a loopback address such as 127.0.0.1, for tokens would cross the network in the clear; "+
 				"advertise https://%s, and give a certificate with --tls-cert and --tls-key, or let kurad make one with --tls-generate", o.advertise, u.Host)
 		}
@@ -75,6 +75,11 @@ func advertised(o options, at net.Addr, own string) (string, error) {
 		return "", fmt.Errorf("--listen %s names no address at which the other kurads of the store reach this one: give --advertise https://<its name>:%d", o.listen, tcp.Port)
 	}
 	return own, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // lead campaigns, leads for as long as it may, and campaigns again, until ctx ends.
@@ -119,23 +124,23 @@ func (d *daemon) serveMandate(ctx context.Context, leadership store.Leadership) 
 	t := &mandate{Leadership: leadership, lost: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		defer cancel() // whatever the reason: it is over
+	over := make(chan struct{})
+	defer close(over)
+	go func() { // to the very end: running tasks are waited for while it may be lost
 		select {
 		case <-leadership.Lost():
 			t.end()
 		case <-t.lost:
-		case <-ctx.Done():
+		case <-over:
 		}
-		return nil
-	})
+		cancel()
+	}()
+	group, ctx := errgroup.WithContext(ctx)
 	within, done := context.WithTimeout(ctx, catchUpWithin)
 	err := d.view.CatchUp(within)
 	done()
 	if err != nil { // one that sees nothing leaves the lead to another
-		cancel()
-		return errors.Join(fmt.Errorf("read what earlier leaders stored: %w", err), group.Wait())
+		return fmt.Errorf("read what earlier leaders stored: %w", err)
 	}
 	t.watcher = readiness.NewWatcher(d.prober.Probe, func(key string) {
 		if k, err := fleet.ParseServerKey(key); err == nil {

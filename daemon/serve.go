@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -192,6 +193,9 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	d.mandate.records = records
 	if d.advertised, err = advertised(o, d.listener.Addr(), d.url()); err != nil {
 		return nil, err
+	}
+	if u, perr := url.Parse(d.advertised); perr == nil && o.store.shared() && isLoopback(u.Hostname()) {
+		log.Warn("kurads of the same store on other machines cannot ask this one while it leads: it advertises a loopback address; give --advertise", "address", d.advertised)
 	}
 	tokens := server.NewTokens(records, time.Now)
 	d.api, err = server.New(server.Config{
