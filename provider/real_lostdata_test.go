@@ -4,6 +4,7 @@ package provider
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -18,6 +19,7 @@ func TestAccLostData_theSameConfigurationAdoptsWhatRuns(t *testing.T) {
 	c.apply()
 	before := k.stands(acmeEU, fleet.VerdictConverged)
 
+	lost := k.token
 	k.kill()
 	if err := os.RemoveAll(k.data); err != nil {
 		t.Fatal(err)
@@ -42,5 +44,9 @@ func TestAccLostData_theSameConfigurationAdoptsWhatRuns(t *testing.T) {
 		t.Errorf("container %.12s at %s, was %.12s at %s", is.ID, after.PublishedURL, was.ID, before.PublishedURL)
 	}
 	c.showsNothing()
+	state, err := os.ReadFile(filepath.Join(c.dir, "terraform.tfstate"))
+	if err != nil || !contains(string(state), "kura_server") || contains(string(state), k.token) || contains(string(state), lost) {
+		t.Errorf("the state is not one, or holds a token: %v\n%s", err, state)
+	}
 	c.destroy()
 }

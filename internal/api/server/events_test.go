@@ -25,6 +25,7 @@ func (w *world) happen(servers ...string) {
 		tx.AddEvent(fleet.Event{Account: server.Account, Region: server.Region, At: w.clock.now(), Type: fleet.EventNormal, Reason: "R", Message: message})
 	}
 	w.must(tx.Commit(w.t.Context()))
+	w.viewed()
 }
 
 func messages(events []fleet.Event) string {
@@ -80,7 +81,7 @@ func TestWaitEvents_whatIsManyComesInPartsThatLoseNothing(t *testing.T) {
 	}
 	var got []string
 	for cursor := start.Cursor; len(got) < len(want); {
-		c := w.waitEvents(api.EventFilter{Limit: 7}, cursor, 0)
+		c := w.waitEvents(api.EventFilter{Limit: 7}, cursor, time.Minute)
 		if c.Full || len(c.Items) == 0 || len(c.Items) > 8 {
 			t.Fatalf("after %d: full %v, %d events", len(got), c.Full, len(c.Items))
 		}

@@ -158,7 +158,15 @@ func (w *world) put(s fleet.Server) fleet.ServerView {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.viewed()
 	return out.Object
+}
+
+// viewed waits until the view has what is stored: tokens are looked up there, and a long
+// poll would tell what was written just now as news.
+func (w *world) viewed() {
+	w.t.Helper()
+	w.must(nil, w.view.CatchUp(w.t.Context()))
 }
 
 // turn stores a status as a turn would.

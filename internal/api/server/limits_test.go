@@ -68,12 +68,6 @@ func (w *world) statuses(calls ...call) (answers, lines string) {
 	return strings.Join(got, " "), written(w.audit.Entries()[before:])
 }
 
-// viewed waits until the view has what is stored: the limit looks for tokens there.
-func (w *world) viewed() {
-	w.t.Helper()
-	w.must(nil, w.view.CatchUp(w.t.Context()))
-}
-
 type call struct{ method, path, body, token string }
 
 // written tells lines of the audit log by their status and how many calls came before.
