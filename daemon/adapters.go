@@ -35,6 +35,9 @@ func (s turnStore) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 	return err
 }
 
+func (s turnStore) Stored(k fleet.ServerKey) (fleet.Gathered, bool) {
+	return s.view.Server(k)
+}
 func (s turnStore) ServerKeys() []fleet.ServerKey { return s.view.ServerKeys() }
 func (s turnStore) IsConflict(err error) bool     { return store.IsConflict(err) }
 

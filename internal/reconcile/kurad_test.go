@@ -102,7 +102,10 @@ var errDead = &fleet.Error{Code: fleet.CodeUnavailable, Message: "no answer"}
 type daemonStore struct{ k *kurad }
 
 func (s daemonStore) ServerKeys() []fleet.ServerKey { return s.k.w.view.ServerKeys() }
-func (s daemonStore) IsConflict(err error) bool     { return store.IsConflict(err) }
+func (s daemonStore) Stored(k fleet.ServerKey) (fleet.Gathered, bool) {
+	return s.k.w.view.Server(k)
+}
+func (s daemonStore) IsConflict(err error) bool { return store.IsConflict(err) }
 
 func (s daemonStore) Undisturbed(ctx context.Context) (int64, error) {
 	if s.k.dead.Load() {

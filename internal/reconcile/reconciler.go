@@ -25,6 +25,9 @@ type Store interface {
 	// Undisturbed waits until no declaration is written that other servers are rendered
 	// from, and names that moment for a turn that gives hosts back.
 	Undisturbed(ctx context.Context) (int64, error)
+	// Stored returns what memory has of a server; ok is false where it cannot be read. It
+	// shows at least what was stored before the start.
+	Stored(key fleet.ServerKey) (g fleet.Gathered, ok bool)
 	// ServerKeys names all servers.
 	ServerKeys() []fleet.ServerKey
 	// IsConflict tells that a commit was refused because a record changed meanwhile.
@@ -92,7 +95,6 @@ const (
 	defaultAlias  = 7 * 24 * time.Hour
 	firstRetry    = 50 * time.Millisecond
 	slowestRetry  = 30 * time.Second
-	recountAtOnce = 32               // reads of the store
 	noSlotRetry   = 10 * time.Second // should the hint that a slot is free be lost
 )
 
@@ -188,7 +190,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			}
 		}()
 	}
-	r.recount(ctx)
+	r.recount()
 	var work sync.WaitGroup
 	for _, e := range r.endpoints {
 		work.Go(func() { e.observe(ctx) })

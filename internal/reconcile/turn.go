@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
@@ -224,34 +222,13 @@ func (r *Reconciler) forget(key fleet.ServerKey) {
 	delete(r.known, key)
 }
 
-// recount takes up the places of servers that were being settled when kurad ended. It
-// outlasts a store that does not answer; a record that cannot be read holds no place
-// until its server's turn says otherwise (P19).
-func (r *Reconciler) recount(ctx context.Context) {
-	var group errgroup.Group
-	group.SetLimit(recountAtOnce) // a new leader of many servers must not take long
+// recount takes up the places of servers that were being settled when the last one who
+// led ended. A server that cannot be read holds no place until its turn says otherwise (P19).
+func (r *Reconciler) recount() {
 	for _, key := range r.cfg.Store.ServerKeys() {
-		group.Go(func() error { r.recountOne(ctx, key); return nil })
-	}
-	_ = group.Wait() // none of them fails
-}
-
-func (r *Reconciler) recountOne(ctx context.Context, key fleet.ServerKey) {
-	var g fleet.Gathered
-	read := func() (err error) { g, err = r.cfg.Store.Gather(ctx, key); return err }
-	err := safely(read)
-	for fleet.CodeOf(err) == fleet.CodeUnavailable && ctx.Err() == nil {
-		r.log.Warn("the store does not answer: counting the servers that are being settled waits", "error", err)
-		wait(ctx, time.Second)
-		err = safely(read)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return
-	case err != nil && fleet.CodeOf(err) != fleet.CodeNotFound:
-		r.log.Error("a server cannot be read", "server", key.String(), "error", err)
-	case err == nil && g.Status != nil && projection.Unsettled(*g.Status):
-		r.admission.report(key, true, false, 0)
+		if g, ok := r.cfg.Store.Stored(key); ok && g.Status != nil && projection.Unsettled(*g.Status) {
+			r.admission.report(key, true, false, 0)
+		}
 	}
 }
 
