@@ -17,6 +17,7 @@ usual_time() {
   case $1 in
     tofu) echo "about 5 minutes" ;;
     terraform) echo "about 3 minutes" ;;
+    kube-apiserver) echo "about 4 minutes" ;;
     golangci-lint) echo "about a minute and a half" ;;
     *) echo "less than a minute" ;;
   esac
@@ -26,6 +27,7 @@ ldflags() {
   case $1 in
     tofu) echo "-s -w -X github.com/opentofu/opentofu/version.dev=no" ;; # else it calls itself 1.12.6-dev
     terraform) echo "-s -w -X github.com/hashicorp/terraform/version.dev=no" ;;
+    kube-apiserver) echo "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3" ;; # else it calls itself v0.0.0
     *) echo "-s -w" ;;
   esac
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
@@ -155,19 +156,28 @@ func closingDeposes(t *testing.T, s store.Store) {
 	}
 }
 
-// progress asks until the watch says that it has delivered everything up to revision.
+// progress asks until the watch says that it has delivered everything up to revision. A
+// question may stay without an answer, as it does at an etcd member that is behind.
 func progress(t *testing.T, s store.Store, batches <-chan store.Batch, revision int64) {
 	t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
 	for {
 		if err := s.Progress(t.Context()); err != nil {
 			t.Fatalf("progress: %v", err)
 		}
-		b := next(t, batches)
-		if len(b.Events) > 0 {
-			t.Fatalf("an event that was not written: %+v", b)
-		}
-		if b.Revision >= revision {
-			return
+		select {
+		case b, ok := <-batches:
+			if !ok || b.Err != nil {
+				t.Fatalf("the watch has ended: %v", b.Err)
+			}
+			if len(b.Events) > 0 {
+				t.Fatalf("an event that was not written: %+v", b)
+			}
+			if b.Revision >= revision {
+				return
+			}
+		case <-again.C:
 		}
 	}
 }
