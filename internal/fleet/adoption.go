@@ -17,6 +17,15 @@ type Adoption struct {
 	Digest string `json:"digest"`
 }
 
+// KubeAdoption records that a KuraInstance without our labels is a server's. It ends when
+// the object is gone, or carries our labels.
+type KubeAdoption struct {
+	UID string `json:"uid"`
+	// Generation is of the intent that took it over. Until a later one is declared, only
+	// its metadata is changed.
+	Generation int64 `json:"generation"`
+}
+
 // Ours returns the container as the server's own, if it is the one that was adopted.
 func (a Adoption) Ours(key ServerKey, service string, c Container) (Container, bool) {
 	if c.ID != a.ID || c.Foreign != NotByKurad {

@@ -34,6 +34,7 @@ const (
 	ReasonEndpointUnreachable Reason = "RuntimeUnreachable" // the runtime does not answer
 	ReasonRuntimeRefused      Reason = "RuntimeRefused"     // 401, 403
 	ReasonRuntimeError        Reason = "RuntimeError"       // 408, 429, 5xx, an answer that cannot be read
+	ReasonTypeNotServed       Reason = "TypeNotServed"      // the cluster does not know the resource type
 	ReasonUnknownRegion       Reason = "UnknownRegion"      // region, account or template is gone from the store
 	ReasonNotRenderable       Reason = "NotRenderable"      // the declaration no longer renders
 
@@ -46,6 +47,9 @@ const (
 	ReasonServiceMissing   Reason = "ServiceMissing"
 	ReasonServiceStopped   Reason = "ServiceStopped"
 	ReasonDocumentDiffers  Reason = "DocumentDiffers"
+	ReasonSchemaTooOld     Reason = "SchemaTooOld"  // the live schema lacks fields of ours
+	ReasonFieldConflict    Reason = "FieldConflict" // another manager applied fields of ours
+	ReasonTerminating      Reason = "Terminating"   // somebody deletes the instance
 	ReasonURLMove          Reason = "URLMove"
 	ReasonNotPublished     Reason = "NotPublished"
 	ReasonForeignOwner     Reason = "ForeignOwner"
@@ -80,12 +84,14 @@ const (
 	ReasonRemoveFailed    Reason = "RemoveFailed"
 	ReasonForbidden       Reason = "Forbidden"
 	ReasonInvalid         Reason = "Invalid"
+	ReasonNamespaceGone   Reason = "NamespaceNotFound"
 	ReasonPlanTimedOut    Reason = "PlanTimedOut"
 
 	// verdicts
 	ReasonPaused      Reason = "Paused"
 	ReasonObserveOnly Reason = "ObserveOnly"
 	ReasonAdmission   Reason = "Admission"
+	ReasonAdoption    Reason = "Adoption" // what was taken over waits for an apply
 	ReasonNotLeader   Reason = "NotLeader"
 	ReasonAccepted    Reason = "Accepted" // written, not projected yet
 	ReasonDeleting    Reason = "Deleting"
@@ -109,10 +115,10 @@ type ConditionRule struct {
 // ConditionRules lists every condition type, in the order in which they are shown.
 func ConditionRules() []ConditionRule {
 	return []ConditionRule{
-		{ConditionReady, SetterProjection, "summary: the server is active, answers, and nothing is open", []Reason{ReasonReady, ReasonAbsent, ReasonRollingOut, ReasonDrifted, ReasonEndpointNotReady, ReasonGlobalNotReady, ReasonStalled, ReasonURLMove, ReasonHeld, ReasonDeleting, ReasonNotObservedYet, ReasonForeignInstance, ReasonCrashLoop, ReasonImagePullFailed, ReasonCreateFailed, ReasonStartFailed, ReasonStopFailed, ReasonRemoveFailed, ReasonForbidden, ReasonInvalid, ReasonPlanTimedOut, ReasonUnknownRegion, ReasonNotRenderable, ReasonForeignOwner, ReasonOwnershipUnknown}},
-		{ConditionInstanceObserved, SetterProjection, "the newest read of the runtime answered about this instance", []Reason{ReasonObserved, ReasonNotObservedYet, ReasonEndpointUnreachable, ReasonRuntimeRefused, ReasonRuntimeError, ReasonUnknownRegion, ReasonNotRenderable}},
+		{ConditionReady, SetterProjection, "summary: the server is active, answers, and nothing is open", []Reason{ReasonReady, ReasonAbsent, ReasonRollingOut, ReasonDrifted, ReasonEndpointNotReady, ReasonGlobalNotReady, ReasonStalled, ReasonURLMove, ReasonHeld, ReasonDeleting, ReasonNotObservedYet, ReasonForeignInstance, ReasonCrashLoop, ReasonImagePullFailed, ReasonCreateFailed, ReasonStartFailed, ReasonStopFailed, ReasonRemoveFailed, ReasonForbidden, ReasonInvalid, ReasonNamespaceGone, ReasonFieldConflict, ReasonPlanTimedOut, ReasonUnknownRegion, ReasonNotRenderable, ReasonForeignOwner, ReasonOwnershipUnknown}},
+		{ConditionInstanceObserved, SetterProjection, "the newest read of the runtime answered about this instance", []Reason{ReasonObserved, ReasonNotObservedYet, ReasonEndpointUnreachable, ReasonRuntimeRefused, ReasonRuntimeError, ReasonTypeNotServed, ReasonUnknownRegion, ReasonNotRenderable}},
 		{ConditionImageConverged, SetterProjection, "every carrier of the image runs the desired one", []Reason{ReasonConverged, ReasonAbsent, ReasonDrifted, ReasonRollingOut, ReasonUnparsableImage, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
-		{ConditionManifestConverged, SetterProjection, "every service runs from the desired document", []Reason{ReasonConverged, ReasonAbsent, ReasonServiceMissing, ReasonServiceStopped, ReasonDocumentDiffers, ReasonCrashLoop, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
+		{ConditionManifestConverged, SetterProjection, "every service runs from the desired document", []Reason{ReasonConverged, ReasonAbsent, ReasonServiceMissing, ReasonServiceStopped, ReasonDocumentDiffers, ReasonSchemaTooOld, ReasonFieldConflict, ReasonTerminating, ReasonCrashLoop, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
 		{ConditionProgressing, SetterProjection, "work is under way or due", []Reason{ReasonSettled, ReasonReplacing, ReasonApplying, ReasonRetrying, ReasonWaiting, ReasonStalled, ReasonHeld, ReasonDeleting, ReasonNotObservedYet}},
 		{ConditionEndpointReady, SetterProjection, "the declared endpoint answers right now", []Reason{ReasonReady, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},
 		{ConditionGlobalEndpointReady, SetterProjection, "the declared global endpoint answers right now", []Reason{ReasonReady, ReasonNotApplicable, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},

@@ -14,6 +14,8 @@ type Desired struct {
 	Revision string
 	// Containers is the document of a container region.
 	Containers *ContainerDocument
+	// Kubernetes is the document of a Kubernetes region.
+	Kubernetes *KubeDocument
 }
 
 // Hosts are the rendered host names; empty where the region declares none.

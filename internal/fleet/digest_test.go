@@ -62,7 +62,7 @@ func TestP13_anUpgradedDaemonRendersOldInputsToTheSameRevision(t *testing.T) {
 			if err := g.Region.ValidateFor(e); err != nil {
 				t.Fatal(err)
 			}
-			d, err := Render(e, g.Account, g.Region, g.Templates, g.Intent, g.Latest)
+			d, err := Render(e, g.Account, g.Region, g.Templates, g.Intent, g.Latest, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

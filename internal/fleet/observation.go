@@ -21,6 +21,11 @@ type InstanceObservation struct {
 	// Containers are all containers on the endpoint that bear one of the server's
 	// names or its labels, sorted by name.
 	Containers []Container
+	// Resource is the KuraInstance of the server's name; nil: there is none.
+	Resource *KubeInstance
+	// Direct says that the runtime itself was asked, and not what a watch has made known.
+	// Only such a read may say that a destroyed server is gone (P18).
+	Direct bool
 }
 
 // ReadFailure says why a read did not answer about this object.

@@ -50,6 +50,15 @@ const (
 	TaskRemoveVolumes TaskKind = "remove-volumes"
 )
 
+// Task kinds of the Kubernetes runtime. Each is idempotent.
+const (
+	// TaskApply applies the desired document to the KuraInstance Name (K1). Where UID is
+	// set, only to the object that has it.
+	TaskApply TaskKind = "apply"
+	// TaskDelete deletes the KuraInstance Name that has UID.
+	TaskDelete TaskKind = "delete"
+)
+
 // TaskState is where a task stands.
 type TaskState string
 
@@ -74,8 +83,9 @@ type Task struct {
 	Adopted bool `json:"adopted,omitempty"`
 	// CreatedBy is the id of the task whose outcome fills ContainerID.
 	CreatedBy string    `json:"created_by,omitempty"`
-	Digest    string    `json:"digest,omitempty"` // of the document to create
+	Digest    string    `json:"digest,omitempty"` // of the document to create; of TaskApply: the revision
 	Grace     Duration  `json:"grace,omitempty"`  // of a stop
+	UID       string    `json:"uid,omitempty"`    // of the object to apply to or to delete
 	State     TaskState `json:"state"`
 	Tries     int       `json:"tries,omitempty"`
 	// NotBefore is when a task that failed transiently is due again.
@@ -188,6 +198,8 @@ func (t Task) Timeout() time.Duration {
 		return t.Grace.Std() + 30*time.Second
 	case TaskRename, TaskStart, TaskRemove, TaskRemoveVolumes:
 		return time.Minute
+	case TaskApply, TaskDelete:
+		return 30 * time.Second
 	default:
 		return time.Minute
 	}
@@ -234,6 +246,10 @@ func (t Task) Describe() string {
 		return fmt.Sprintf("remove %s container %s", t.Service, short)
 	case TaskRemoveVolumes:
 		return "remove the server's volumes"
+	case TaskApply:
+		return "apply KuraInstance " + t.Name
+	case TaskDelete:
+		return "delete KuraInstance " + t.Name
 	default:
 		return string(t.Kind)
 	}

@@ -12,11 +12,12 @@ import (
 
 // Render renders what a server should be. It is the one renderer (P13): create,
 // update, check and dry run all share it, and so agree. latest may be zero while
-// there is no deployment; the intent's image is then rendered.
+// there is no deployment; the intent's image is then rendered. status, nil before the
+// first turn, says which old hosts are still to be routed (H8, K7).
 //
 // An error says that the declaration does not render: a template is missing, a host
 // collides with another environment's, or a port has not been assigned.
-func Render(e Environment, a Account, r Region, templates map[string]HostTemplate, in Intent, latest Deployment) (Desired, error) {
+func Render(e Environment, a Account, r Region, templates map[string]HostTemplate, in Intent, latest Deployment, status *Status) (Desired, error) {
 	key := ServerKey{Account: a.ID, Region: r.Name}
 	fault := func(err error) (Desired, error) {
 		return Desired{}, &Error{Code: CodeInvalid, Message: fmt.Sprintf("server %s does not render", key), Err: err}

@@ -10,7 +10,7 @@ import (
 
 func render(t *testing.T, e Environment, a Account, r Region, in Intent, latest Deployment) Desired {
 	t.Helper()
-	d, err := Render(e, a, r, sampleTemplates(), in, latest)
+	d, err := Render(e, a, r, sampleTemplates(), in, latest, nil)
 	if err != nil {
 		t.Fatalf("Render: %v", err)
 	}
@@ -182,7 +182,7 @@ func TestP13_whatDoesNotRenderSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, a, r, in, templates := staging(t), sampleAccount(), sampleRegion(), sampleIntent(), sampleTemplates()
 			c.edit(&e, &a, &r, &in, templates)
-			_, err := Render(e, a, r, templates, in, Deployment{})
+			_, err := Render(e, a, r, templates, in, Deployment{}, nil)
 			wantError(t, err, append(c.want, "does not render")...)
 		})
 	}
@@ -192,7 +192,7 @@ func TestP13_whatDoesNotRenderSaysWhy(t *testing.T) {
 func TestP13_aLocationThatIsNoNumberDoesNotRender(t *testing.T) {
 	r := kubernetesRegion()
 	r.Location.Latitude = nan()
-	_, err := Render(staging(t), sampleAccount(), r, sampleTemplates(), sampleIntent(), Deployment{})
+	_, err := Render(staging(t), sampleAccount(), r, sampleTemplates(), sampleIntent(), Deployment{}, nil)
 	wantError(t, err, "NaN")
 	defer func() {
 		if recover() == nil {

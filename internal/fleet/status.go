@@ -58,11 +58,15 @@ type Status struct {
 	// request to adopt writes it, in one transaction with the intent; a turn forgets those
 	// that are gone.
 	Adopted map[string]Adoption `json:"adopted,omitempty"`
+	// AdoptedResource is the KuraInstance of somebody else that was taken over (K6).
+	AdoptedResource *KubeAdoption `json:"adopted_resource,omitempty"`
 
 	ObservedImageTag string      `json:"observed_image_tag,omitempty"`
 	Containers       []Container `json:"containers,omitempty"`
-	Conditions       []Condition `json:"conditions"`
-	Holds            []Hold      `json:"holds,omitempty"`
+	// Resource is the KuraInstance as last seen.
+	Resource   *KubeInstance `json:"resource,omitempty"`
+	Conditions []Condition   `json:"conditions"`
+	Holds      []Hold        `json:"holds,omitempty"`
 
 	// Plan is the stored plan in progress. Intended is the plan that would run if
 	// nothing held it or if the region healed; it is shown, never run (S10, S11).
@@ -152,6 +156,7 @@ const (
 	HoldAdmission HoldKind = "admission"  // max_unsettled is reached (G4)
 	HoldNotLeader HoldKind = "not_leader" // another kurad leads (G2)
 	HoldOwnership HoldKind = "ownership"  // the new url belongs to somebody else (D3)
+	HoldAdoption  HoldKind = "adoption"   // what was taken over would be changed, and nobody has applied that yet (K6)
 )
 
 // Hold is a reason why nothing may be changed now.

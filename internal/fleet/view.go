@@ -24,6 +24,7 @@ type ServerView struct {
 	Aliases          []Alias        `json:"aliases,omitempty"`
 	Ports            map[string]int `json:"ports,omitempty"`
 	Containers       []Container    `json:"containers,omitempty"`
+	Resource         *KubeInstance  `json:"resource,omitempty"`
 	Conditions       []Condition    `json:"conditions"`
 	Deployment       *Deployment    `json:"deployment,omitempty"` // the latest one
 	Plan             *Plan          `json:"plan,omitempty"`
@@ -52,7 +53,7 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 	if status != nil {
 		v.Status, v.Verdict, v.Reason, v.Message = status.Status, status.Verdict, status.VerdictReason, status.Message
 		v.Served, v.ServingImageTag, v.ObservedImageTag = status.ServingImageTag != "", status.ServingImageTag, status.ObservedImageTag
-		v.PublishedURL, v.Aliases, v.Containers = status.PublishedURL, status.Aliases, status.Containers
+		v.PublishedURL, v.Aliases, v.Containers, v.Resource = status.PublishedURL, status.Aliases, status.Containers, status.Resource
 		v.Plan, v.IntendedPlan, v.Holds, v.NextAttempt = status.Plan, status.Intended, status.Holds, status.NextAttempt
 		if len(status.Conditions) > 0 {
 			v.Conditions = status.Conditions

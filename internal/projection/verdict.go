@@ -78,6 +78,8 @@ func holdReason(k fleet.HoldKind) fleet.Reason {
 		return fleet.ReasonNotLeader
 	case fleet.HoldOwnership:
 		return fleet.ReasonForeignOwner
+	case fleet.HoldAdoption:
+		return fleet.ReasonAdoption
 	default:
 		return fleet.ReasonHeld
 	}

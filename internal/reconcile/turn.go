@@ -128,7 +128,7 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 		return in
 	}
 	in.Region = g.Region.WithDefaults()
-	desired, err := fleet.Render(r.cfg.Environment, *g.Account, in.Region, g.Templates, g.Intent, in.Latest)
+	desired, err := fleet.Render(r.cfg.Environment, *g.Account, in.Region, g.Templates, g.Intent, in.Latest, g.Status)
 	if err != nil {
 		in.NotRenderable = &fleet.ReadFailure{Reason: fleet.ReasonNotRenderable, Message: err.Error()}
 		return in

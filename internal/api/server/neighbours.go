@@ -121,7 +121,7 @@ func (s *Server) renderAfter(ctx context.Context, p proposal, a *affected, used 
 	if g.Latest != nil {
 		latest = *g.Latest
 	}
-	if a.to, err = fleet.Render(s.env, *g.Account, *g.Region, g.Templates, g.Intent, latest); err != nil {
+	if a.to, err = fleet.Render(s.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status); err != nil {
 		return &fleet.Error{Code: fleet.CodeInvalid, Message: "the change does not fit a server that exists",
 			Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%v; %s", err, p.advice)}}}
 	}

@@ -222,7 +222,7 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 		deployment.Account, deployment.Region, deployment.Seq = key.Account, key.Region, next.Deployment
 		deployment.ImageTag, deployment.Generation, deployment.CreatedAt, deployment.Status = declared.ImageTag, next.Generation, now, fleet.DeploymentPending
 	}
-	desired, err := fleet.Render(s.env, n.account.Value, n.region.Value, n.byName(), next, deployment)
+	desired, err := fleet.Render(s.env, n.account.Value, n.region.Value, n.byName(), next, deployment, status)
 	if err != nil {
 		return w, unrenderable(key, err)
 	}

@@ -1,0 +1,94 @@
+package fleet
+
+// The KuraInstance custom resource.
+const (
+	KubeGroup    = "kura.tuist.dev"
+	KubeVersion  = "v1alpha1"
+	KubeKind     = "KuraInstance"
+	KubeResource = "kurainstances"
+)
+
+// Labels and annotations of a KuraInstance of ours, besides LabelEnvironment (K4).
+const (
+	KubeLabelName          = "app.kubernetes.io/name"
+	KubeLabelInstance      = "app.kubernetes.io/instance"
+	KubeLabelAccount       = "tuist.dev/account"
+	KubeLabelRegion        = "tuist.dev/region"
+	KubeAnnotationRevision = "tuist.dev/kura-manifest-revision"
+)
+
+// KubeFieldManager is the name under which kurad applies (K1).
+const KubeFieldManager = "kurad"
+
+// KubeDocument is the rendered KuraInstance of a server of a Kubernetes region: what is
+// applied, and what is compared with what is there (P13).
+type KubeDocument struct {
+	Cluster     string
+	Namespace   string
+	Name        string // the instance's (H6)
+	Labels      map[string]string
+	Annotations map[string]string // without the revision
+	// Spec is canonical JSON data: strings, float64 and int64 numbers, booleans, lists
+	// and objects.
+	Spec map[string]any
+	// Revision is the hash of all above but the cluster.
+	Revision string
+	// Force takes fields over that another manager applied (K1). It is no part of the
+	// revision.
+	Force bool
+}
+
+// KubeInstance is one observed KuraInstance that bears a server's name, compared with
+// the server's desired document.
+type KubeInstance struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	Account   string `json:"-"` // whose it is, from its labels
+	Region    string `json:"-"`
+	// Foreign is set where the object is not ours (K4): it names whose it is.
+	Foreign string `json:"foreign,omitempty"`
+	// Adopted says that the object does not carry our labels yet and is the server's by
+	// its recorded UID (K6).
+	Adopted bool `json:"adopted,omitempty"`
+	// Deleting says that somebody deletes it, and that it is still there.
+	Deleting bool `json:"deleting,omitempty"`
+
+	SpecImage     string `json:"spec_image,omitempty"`     // what is asked for
+	ObservedImage string `json:"observed_image,omitempty"` // the controller's latch: the last complete roll-out
+	Phase         string `json:"phase,omitempty"`
+	PublicURL     string `json:"public_url,omitempty"`
+	ReadyReplicas int    `json:"ready_replicas,omitempty"`
+	Message       string `json:"message,omitempty"`
+	// Revision is the annotation: of the document that was applied last.
+	Revision string `json:"revision,omitempty"`
+	// RestartMark is the annotation LabelRestartMark: what a redeploy changed last (P12).
+	RestartMark string `json:"-"`
+
+	// Differs are the fields that we own and that differ from the desired document (P14),
+	// sorted by path. The revision is not among them.
+	Differs []FieldDifference `json:"differs,omitempty"`
+	// Held are the desired fields that another manager applied with another value (K1).
+	Held []FieldDifference `json:"held,omitempty"`
+	// Dropped are the desired fields that the live schema does not have (K3), sorted.
+	Dropped []string `json:"dropped,omitempty"`
+}
+
+// FieldDifference is one field of an object that is not as desired. Values are JSON; ""
+// stands for none.
+type FieldDifference struct {
+	Path    string `json:"path"` // such as spec.storageSize or metadata.labels[tuist.dev/account]
+	Have    string `json:"have,omitempty"`
+	Want    string `json:"want,omitempty"`
+	Manager string `json:"manager,omitempty"` // who set what is there, where it was not us
+}
+
+// KubeListing is what is known of the KuraInstances of one namespace of a cluster.
+type KubeListing struct {
+	Cluster, Namespace string
+	// Unreadable is set while the watch does not answer; what it last showed stays.
+	Unreadable *ReadFailure
+	// Instances are all of the namespace's, foreign ones included, sorted by name and not
+	// compared with anything.
+	Instances []KubeInstance
+}
