@@ -27,7 +27,7 @@ ldflags() {
   case $1 in
     tofu) echo "-s -w -X github.com/opentofu/opentofu/version.dev=no" ;; # else it calls itself 1.12.6-dev
     terraform) echo "-s -w -X github.com/hashicorp/terraform/version.dev=no" ;;
-    kube-apiserver) echo "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3" ;; # else it calls itself v0.0.0
+    kube-apiserver) echo "-s -w -X k8s.io/component-base/version.gitVersion=$2" ;; # else it calls itself v0.0.0
     *) echo "-s -w" ;;
   esac
 }
@@ -44,7 +44,7 @@ fits() {
 
 # In a subshell, so that its trap and its lock end with it, however it ends.
 build() (
-  tool=$1 package=$2 out=$3 SECONDS=0
+  tool=$1 package=$2 version=$3 out=$4 SECONDS=0
   mkdir -p "$(dirname "$out")"
   exec 9>"$out.lock"
   if command -v flock >/dev/null; then
@@ -57,7 +57,7 @@ build() (
   trap 'rm -rf "$work"' EXIT
   cp -R "$tools/$tool/." "$work"
   [[ ! -x $work/prepare ]] || (cd "$work" && ./prepare)
-  if ! (cd "$work" && GOWORK=off GOFLAGS='' go build -mod=mod -trimpath -buildvcs=false -ldflags "$(ldflags "$tool")" -o program "$package"); then
+  if ! (cd "$work" && GOWORK=off GOFLAGS='' go build -mod=mod -trimpath -buildvcs=false -ldflags "$(ldflags "$tool" "$version")" -o program "$package"); then
     say "$tool: the build failed, see above; it needs the Go module proxy (go env GOPROXY) and about 3 GB for the Go caches"
     exit 1
   fi
@@ -77,7 +77,7 @@ main() {
     if [[ ! -x $out && -n $installed ]] && fits "$installed" "$module" "$version"; then
       out=$installed
     elif [[ ! -x $out ]]; then
-      build "$tool" "$package" "$out"
+      build "$tool" "$package" "$version" "$out"
     fi
     printf '%s\n' "$out"
   done
