@@ -15,7 +15,11 @@
 //   - A new handle or template moves hosts, never names or storage (TestH8_L33_…).
 //   - Every rendered field changes a digest, order of unordered inputs and written-out
 //     defaults do not, and an upgraded daemon renders old inputs to the same revision
-//     (TestP13_…; testdata/render).
+//     (TestP13_…; testdata/render). Of a KuraInstance: each declared field changes the
+//     manifest where it should and nowhere else (TestL3_L4_kubernetesFieldsChangeTheRevision),
+//     extra_spec never a field of ours (FuzzExtraSpec).
+//   - Hosts that stay routed are the same before and after the published url switches
+//     (TestH8_P15_theRevisionIsTheSameBeforeAndAfterTheSwitch).
 //   - A region that is valid is valid with its defaults, and nothing that JSON can say
 //     makes validation or rendering panic (FuzzRegion, FuzzServer).
 //   - Every condition type has one row with a closed set of reasons (conditions_test.go).

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,6 +17,9 @@ type Environment struct {
 	Name     string
 	Suffix   string
 	Suffixes map[string]string
+	// VariableSets holds the names of the variables of every set that the daemon was given,
+	// by the set's name; never a value. nil: not known here, as in the provider.
+	VariableSets map[string][]string
 }
 
 // DefaultSuffixes returns the suffixes of the built-in environments.
@@ -124,4 +128,9 @@ func (e Environment) Collision(label string) (name, suffix string, found bool) {
 		}
 	}
 	return "", "", false
+}
+
+// unknownSet says that the daemon was not given a set of variables.
+func (e Environment) unknownSet(name string) error {
+	return fmt.Errorf("kurad was given no variable set named %s (known: %s); start it with --env-set for it, or correct the name", quote(name), cmp.Or(strings.Join(sortedKeys(e.VariableSets), ", "), "none"))
 }

@@ -213,7 +213,7 @@ func FuzzRegion(f *testing.F) {
 	}
 	f.Add([]byte(`{"name":"a","containers":{"services":{"a":{"image":"{","volumes":[{}],"ports":{"":{}}}}}}`))
 	f.Add([]byte(`{"kubernetes":{},"containers":null,"sidecar":{},"location":{"latitude":1e308}}`))
-	e := mustEnvironment(f, "staging", "", nil)
+	e := staging(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r Region
 		if json.Unmarshal(b, &r) != nil {

@@ -1,5 +1,7 @@
 package fleet
 
+import "time"
+
 // The KuraInstance custom resource.
 const (
 	KubeGroup    = "kura.tuist.dev"
@@ -16,6 +18,9 @@ const (
 	KubeLabelRegion        = "tuist.dev/region"
 	KubeAnnotationRevision = "tuist.dev/kura-manifest-revision"
 )
+
+// kubeName is the value of KubeLabelName.
+const kubeName = "kura"
 
 // KubeFieldManager is the name under which kurad applies (K1).
 const KubeFieldManager = "kurad"
@@ -36,6 +41,27 @@ type KubeDocument struct {
 	// Force takes fields over that another manager applied (K1). It is no part of the
 	// revision.
 	Force bool
+}
+
+// Manifest returns the object to apply, with the revision among its annotations, as JSON
+// data that shares nothing with the document.
+func (d KubeDocument) Manifest() map[string]any {
+	return d.manifest(merge(d.Annotations, map[string]string{KubeAnnotationRevision: d.Revision}))
+}
+
+// manifest returns the object with these annotations. Its JSON is what the revision is the
+// hash of: a part that is added later must be left out while it is empty (P13).
+func (d KubeDocument) manifest(annotations map[string]string) map[string]any {
+	metadata := map[string]any{"name": d.Name, "namespace": d.Namespace, "labels": textObject(d.Labels)}
+	if len(annotations) > 0 {
+		metadata["annotations"] = textObject(annotations)
+	}
+	return map[string]any{
+		"apiVersion": KubeGroup + "/" + KubeVersion,
+		"kind":       KubeKind,
+		"metadata":   metadata,
+		"spec":       cloneJSON(d.Spec),
+	}
 }
 
 // KubeInstance is one observed KuraInstance that bears a server's name, compared with
@@ -86,9 +112,13 @@ type FieldDifference struct {
 // KubeListing is what is known of the KuraInstances of one namespace of a cluster.
 type KubeListing struct {
 	Cluster, Namespace string
+	// Begun is when the newest read that answered began; zero: none has.
+	Begun time.Time
 	// Unreadable is set while the watch does not answer; what it last showed stays.
 	Unreadable *ReadFailure
 	// Instances are all of the namespace's, foreign ones included, sorted by name and not
 	// compared with anything.
 	Instances []KubeInstance
+	// Since is by uid when an instance was first seen by this process.
+	Since map[string]time.Time
 }

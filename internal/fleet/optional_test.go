@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,6 +31,9 @@ func TestL54_everyOptionalFieldMayBeLeftOut(t *testing.T) {
 				t.Errorf("made %+v\nbumped %+v", made, bumped)
 			}
 			if r.Containers == nil {
+				if got := changedPaths(*made.Kubernetes, *bumped.Kubernetes); !slices.Equal(got, []string{"spec/image"}) {
+					t.Errorf("an image bump changed %q", got)
+				}
 				return
 			}
 			was, is := made.Containers.Services[0], bumped.Containers.Services[0]

@@ -79,7 +79,8 @@ type Task struct {
 	// ContainerID is what the task acts on. Where an earlier task of the plan
 	// creates the container, it is filled in from that task's outcome.
 	ContainerID string `json:"container_id,omitempty"`
-	// Adopted says that ContainerID carries no labels and is the server's by its record.
+	// Adopted says that what ContainerID or UID names carries no labels of ours and is the
+	// server's by its record.
 	Adopted bool `json:"adopted,omitempty"`
 	// CreatedBy is the id of the task whose outcome fills ContainerID.
 	CreatedBy string    `json:"created_by,omitempty"`

@@ -16,7 +16,8 @@ import (
 // first turn, says which old hosts are still to be routed (H8, K7).
 //
 // An error says that the declaration does not render: a template is missing, a host
-// collides with another environment's, or a port has not been assigned.
+// collides with another environment's, a port has not been assigned, or the daemon was
+// not given a set of variables.
 func Render(e Environment, a Account, r Region, templates map[string]HostTemplate, in Intent, latest Deployment, status *Status) (Desired, error) {
 	key := ServerKey{Account: a.ID, Region: r.Name}
 	fault := func(err error) (Desired, error) {
@@ -36,9 +37,11 @@ func Render(e Environment, a Account, r Region, templates map[string]HostTemplat
 	}
 	if r.Kubernetes != nil {
 		d.urls(r, 0, 0)
-		if d.Revision, err = kubernetesRevision(a, r, d, in.Overrides, latest.RestartMark); err != nil {
+		doc := kubeDocuments{env: e, account: a, region: r, overrides: in.Overrides, restartMark: latest.RestartMark, status: status, desired: d}
+		if d.Kubernetes, err = doc.render(); err != nil {
 			return fault(err)
 		}
+		d.Revision = d.Kubernetes.Revision
 		return d, nil
 	}
 	if r.Containers == nil {
@@ -108,35 +111,6 @@ func containersRevision(doc *ContainerDocument) (string, error) {
 		digests[s.Service] = s.Digest
 	}
 	return hash(digests)
-}
-
-// kubernetesRevision hashes what a KuraInstance is made of. Switches that say how to
-// apply it, not what, stay out.
-func kubernetesRevision(a Account, r Region, d Desired, o *Overrides, restartMark string) (string, error) {
-	k := *r.Kubernetes
-	k.ForceConflicts, k.DeleteOrphans = false, false
-	if o != nil && o.Kubernetes != nil {
-		k.Replicas = cmp.Or(o.Kubernetes.Replicas, k.Replicas)
-		if o.Kubernetes.StorageSize != "" {
-			storage := Storage{Size: o.Kubernetes.StorageSize}
-			if k.Storage != nil {
-				storage.Class = k.Storage.Class
-			}
-			k.Storage = &storage
-		}
-		k.Env = merge(k.Env, o.Kubernetes.Env)
-	}
-	return hash(struct {
-		Instance    string     `json:"instance"`
-		Account     string     `json:"account"`
-		Handle      string     `json:"handle"`
-		Region      string     `json:"region"`
-		ImageTag    string     `json:"image_tag"`
-		Hosts       Hosts      `json:"hosts"`
-		Location    *Location  `json:"location,omitempty"`
-		RestartMark string     `json:"restart_mark,omitempty"`
-		Kubernetes  Kubernetes `json:"kubernetes"`
-	}{d.Instance, a.ID, lowerHandle(a.PublicHandle()), r.Name, d.ImageTag, d.Hosts, r.Location, restartMark, k})
 }
 
 // merge returns base with the entries of over.

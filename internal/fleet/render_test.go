@@ -17,7 +17,12 @@ func render(t *testing.T, e Environment, a Account, r Region, in Intent, latest 
 	return d
 }
 
-func staging(t *testing.T) Environment { return mustEnvironment(t, "staging", "", nil) }
+func staging(t testing.TB) Environment {
+	t.Helper()
+	e := mustEnvironment(t, "staging", "", nil)
+	e.VariableSets = map[string][]string{"secrets": {"LICENSE"}, "tracing": {"OTEL_URL", "OTEL_TOKEN"}}
+	return e
+}
 
 func TestP13_everyTokenIsRendered(t *testing.T) {
 	d := render(t, staging(t), sampleAccount(), sampleRegion(), sampleIntent(), Deployment{ImageTag: "1.3.0", RestartMark: "m1"})

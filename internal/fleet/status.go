@@ -108,6 +108,9 @@ type Status struct {
 type Alias struct {
 	Host  string     `json:"host"`
 	Until *time.Time `json:"until,omitempty"` // nil: until the new host serves
+	// Ended says that the time is over. The host is nobody else's until the instance was
+	// seen not to route it any more.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // Settled names what a server last converged to.

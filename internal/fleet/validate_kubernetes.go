@@ -1,19 +1,21 @@
 package fleet
 
 import (
-	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 const (
 	maxReplicas  = 100
+	maxKubeImage = 256
 	maxExtraSpec = 32 << 10
 )
 
 var quantityFormat = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,9})?([EPTGMk]|[EPTGMK]i)?$`)
 
-func (v *Invalid) kubernetes(k Kubernetes) {
+func (v *Invalid) kubernetes(e Environment, k Kubernetes) {
 	const at = "/kubernetes"
 	if k.Cluster == "" {
 		v.Add(at+"/cluster", "is required; name a cluster that the daemon was given")
@@ -34,20 +36,18 @@ func (v *Invalid) kubernetes(k Kubernetes) {
 	if k.IngressClass != "" {
 		v.note(at+"/ingress_class", checkHost(k.IngressClass))
 	}
-	v.labels(at+"/node_selector", k.NodeSelector)
+	v.nodeSelector(at+"/node_selector", k.NodeSelector)
 	v.count(at+"/tolerations", len(k.Tolerations))
 	for i, t := range k.Tolerations {
 		v.toleration(join(at, "tolerations", strconv.Itoa(i)), t)
 	}
-	v.env(at+"/env", k.Env, nil)
+	v.kubernetesEnv(at+"/env", k.Env)
 	v.sets(at+"/env_from", k.EnvFrom)
+	for i, set := range k.EnvFrom {
+		v.variableSet(join(at, "env_from", strconv.Itoa(i)), e, set)
+	}
 	if k.ExtraSpec != "" {
-		var spec map[string]any
-		if len(k.ExtraSpec) > maxExtraSpec {
-			v.Add(at+"/extra_spec", "has %d bytes; at most %d are allowed", len(k.ExtraSpec), maxExtraSpec)
-		} else if err := json.Unmarshal([]byte(k.ExtraSpec), &spec); err != nil || spec == nil {
-			v.Add(at+"/extra_spec", "is no JSON object of fields of the KuraInstance's spec; write one with jsonencode({…})")
-		}
+		v.extraSpec(at+"/extra_spec", k.ExtraSpec)
 	}
 }
 
@@ -59,12 +59,7 @@ func (v *Invalid) kubernetesImage(pointer, image string) {
 		return
 	}
 	const sampleTag = "1"
-	full, err := expand(image, func(token string) (string, error) {
-		if token != tokenImageTag {
-			return "", unknownToken(token, []string{tokenImageTag}, "")
-		}
-		return sampleTag, nil
-	})
+	full, err := expandImage(image, sampleTag)
 	if err != nil {
 		v.note(pointer, err)
 		return
@@ -72,12 +67,66 @@ func (v *Invalid) kubernetesImage(pointer, image string) {
 	v.image(pointer, image, full, sampleTag)
 	if ref, err := ParseImage(full); err == nil && (ref.Tag != "" || ref.Digest != "") && !holdsToken(image, tokenImageTag) {
 		v.Add(pointer, "%s names a version, so no server could change its own; write {image_tag} in its place", quote(image))
+		return
+	}
+	_, err = kubeImage(image, sampleTag)
+	v.note(pointer, err)
+}
+
+// nodeSelector checks labels of nodes, which may have any prefix.
+func (v *Invalid) nodeSelector(pointer string, labels map[string]string) {
+	v.count(pointer, len(labels))
+	for _, key := range sortedKeys(labels) {
+		v.qualifiedName(join(pointer, key), "label key", key)
+		v.labelValue(join(pointer, key), labels[key])
+	}
+}
+
+// qualifiedFormat is the name of a label or taint behind its prefix, and its value.
+var qualifiedFormat = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+
+// qualifiedName checks the key of a label or taint as Kubernetes does.
+func (v *Invalid) qualifiedName(pointer, what, key string) {
+	prefix, name, prefixed := strings.Cut(key, "/")
+	if !prefixed {
+		name = key
+	}
+	if !qualifiedFormat.MatchString(name) || (prefixed && checkHost(prefix) != nil) {
+		v.Add(pointer, "%s is no %s; use at most 63 letters, digits and . _ -, starting and ending with a letter or digit, with an optional prefix such as example.com/", quote(key), what)
+	}
+}
+
+// labelValue checks a value of a label or taint as Kubernetes does.
+func (v *Invalid) labelValue(pointer, value string) {
+	if value != "" && !qualifiedFormat.MatchString(value) {
+		v.Add(pointer, "%s is no value of a label; use at most 63 letters, digits and . _ -, starting and ending with a letter or digit", quote(value))
+	}
+}
+
+func (v *Invalid) kubernetesEnv(pointer string, env map[string]string) {
+	v.env(pointer, env, nil)
+	if _, taken := env[KubeRestartVariable]; taken {
+		v.Add(join(pointer, KubeRestartVariable), "is kurad's own, which a redeploy changes; use another name")
+	}
+}
+
+// variableSet checks that a set is known, where it can be.
+func (v *Invalid) variableSet(pointer string, e Environment, set string) {
+	if e.VariableSets == nil {
+		return
+	}
+	names, known := e.VariableSets[set]
+	switch {
+	case !known:
+		v.note(pointer, e.unknownSet(set))
+	case slices.Contains(names, KubeRestartVariable):
+		v.Add(pointer, "the variable set %s holds %s, which is kurad's own, for a redeploy changes it; take it out of the set", quote(set), KubeRestartVariable)
 	}
 }
 
 func (v *Invalid) quantity(pointer, q string) {
-	if q != "" && !quantityFormat.MatchString(q) {
-		v.Add(pointer, "%s is no size; write a number and a unit, such as 50Gi", quote(q))
+	if q != "" && (!quantityFormat.MatchString(q) || !strings.ContainsAny(q, "123456789")) {
+		v.Add(pointer, "%s is no size; write a number above 0 and a unit, such as 50Gi", quote(q))
 	}
 }
 
@@ -85,13 +134,13 @@ func (v *Invalid) toleration(at string, t Toleration) {
 	oneOf(v, at+"/operator", t.Operator, "Exists", "Equal")
 	oneOf(v, at+"/effect", t.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
 	switch {
-	case t.Key == "" && t.Operator != "Exists":
+	case t.Key != "":
+		v.qualifiedName(at+"/key", "key of a taint", t.Key)
+	case t.Operator != "Exists":
 		v.Add(at+"/key", `is required unless operator = "Exists"; write the taint's key`)
-	case t.Key != "" && !labelKeyFormat.MatchString(t.Key):
-		v.Add(at+"/key", "%s is no key of a taint; correct it", quote(t.Key))
 	}
 	if t.Operator == "Exists" && t.Value != "" {
 		v.Add(at+"/value", `has no meaning with operator = "Exists"; leave it out`)
 	}
-	v.text(at+"/value", t.Value, maxText)
+	v.labelValue(at+"/value", t.Value)
 }

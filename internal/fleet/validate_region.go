@@ -22,8 +22,9 @@ const (
 // environments; ValidateFor knows all that share the zone.
 func (r Region) Validate() error { return r.ValidateFor(builtin) }
 
-// ValidateFor checks a region, and that names of its containers can be told from
-// those of every environment that shares the zone with e.
+// ValidateFor checks a region, that names of its containers can be told from those of
+// every environment that shares the zone with e, and that e has the variable sets which a
+// Kubernetes region names.
 func (r Region) ValidateFor(e Environment) error {
 	var v Invalid
 	v.name("/name", r.Name)
@@ -46,7 +47,7 @@ func (r Region) ValidateFor(e Environment) error {
 	case r.Kubernetes != nil && r.Containers != nil:
 		v.Add("/containers", "is set beside kubernetes; a region has exactly one runtime, so remove one of the two")
 	case r.Kubernetes != nil:
-		v.kubernetes(*r.Kubernetes)
+		v.kubernetes(e, *r.Kubernetes)
 	case r.Containers != nil:
 		v.containers(e, r)
 	default:

@@ -14,10 +14,15 @@ func (s Server) Validate() error {
 	return v.Err("server " + quote(s.Key().String()))
 }
 
-// ValidateIn checks what a server says against its region: overrides are of its
-// runtime, of services that it has, and hold tokens that it knows.
+// ValidateIn checks what a server says against its region: its tag leaves the image short
+// enough, and overrides are of its runtime, of services that it has, and hold tokens that
+// it knows.
 func (s Server) ValidateIn(r Region) error {
 	var v Invalid
+	if r.Kubernetes != nil {
+		_, err := kubeImage(r.Kubernetes.Image, s.ImageTag)
+		v.note("/image_tag", err)
+	}
 	if o := s.Overrides; o != nil {
 		const at = "/overrides"
 		if o.Containers != nil && r.Containers == nil {
@@ -63,6 +68,6 @@ func (v *Invalid) overrides(o Overrides) {
 	if k := o.Kubernetes; k != nil {
 		v.number(at+"/kubernetes/replicas", k.Replicas, 0, maxReplicas)
 		v.quantity(at+"/kubernetes/storage_size", k.StorageSize)
-		v.env(at+"/kubernetes/env", k.Env, nil)
+		v.kubernetesEnv(at+"/kubernetes/env", k.Env)
 	}
 }

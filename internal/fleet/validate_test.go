@@ -225,50 +225,6 @@ func TestH2_regionsAreValidatedForEveryEnvironmentOfTheZone(t *testing.T) {
 	wantField(t, r.ValidateFor(e), "/containers/services/preview", `environment "preview"`)
 }
 
-func TestKubernetesFaultsNameTheirField(t *testing.T) {
-	for name, c := range map[string]struct {
-		edit          func(*Kubernetes)
-		pointer, text string
-	}{
-		"no cluster":            {func(k *Kubernetes) { k.Cluster = "" }, "/cluster", "is required"},
-		"illegal cluster":       {func(k *Kubernetes) { k.Cluster = "A" }, "/cluster", `"A"`},
-		"illegal namespace":     {func(k *Kubernetes) { k.Namespace = "a.b" }, "/namespace", `"."`},
-		"no image":              {func(k *Kubernetes) { k.Image = "" }, "/image", "is required"},
-		"illegal image":         {func(k *Kubernetes) { k.Image = "A" }, "/image", "not an image"},
-		"fixed version":         {func(k *Kubernetes) { k.Image = "kura:1" }, "/image", "write {image_tag}"},
-		"fixed digest":          {func(k *Kubernetes) { k.Image = "kura@" + someDigest }, "/image", "write {image_tag}"},
-		"tag in the repository": {func(k *Kubernetes) { k.Image = "kura-{image_tag}" }, "/image", "whole tag"},
-		"unknown token":         {func(k *Kubernetes) { k.Image = "kura:{tag}" }, "/image", "use {image_tag}"},
-		"replicas":              {func(k *Kubernetes) { k.Replicas = -1 }, "/replicas", "from 0 to 100"},
-		"storage class":         {func(k *Kubernetes) { k.Storage.Class = "A" }, "/storage/class", `"A"`},
-		"storage size":          {func(k *Kubernetes) { k.Storage.Size = "50GB" }, "/storage/size", "50Gi"},
-		"ingress class":         {func(k *Kubernetes) { k.IngressClass = "a b" }, "/ingress_class", `" "`},
-		"node selector":         {func(k *Kubernetes) { k.NodeSelector = map[string]string{"a b": ""} }, "/node_selector/a b", "no label key"},
-		"operator":              {func(k *Kubernetes) { k.Tolerations[0].Operator = "In" }, "/tolerations/0/operator", `"Exists" or "Equal"`},
-		"effect":                {func(k *Kubernetes) { k.Tolerations[0].Effect = "No" }, "/tolerations/0/effect", "NoSchedule"},
-		"toleration key":        {func(k *Kubernetes) { k.Tolerations[0].Key = "" }, "/tolerations/0/key", "is required"},
-		"illegal taint":         {func(k *Kubernetes) { k.Tolerations[0].Key = "a b" }, "/tolerations/0/key", "no key"},
-		"value of exists":       {func(k *Kubernetes) { k.Tolerations[1].Value = "x" }, "/tolerations/1/value", "no meaning"},
-		"env key":               {func(k *Kubernetes) { k.Env = map[string]string{"1": ""} }, "/env/1", "no name of a variable"},
-		"env value":             {func(k *Kubernetes) { k.Env = map[string]string{"A": "\x00"} }, "/env/A", "NUL"},
-		"set":                   {func(k *Kubernetes) { k.EnvFrom = []string{""} }, "/env_from/0", "is empty"},
-		"extra spec":            {func(k *Kubernetes) { k.ExtraSpec = "null" }, "/extra_spec", "jsonencode"},
-		"broken extra spec":     {func(k *Kubernetes) { k.ExtraSpec = "{" }, "/extra_spec", "jsonencode"},
-		"long extra spec":       {func(k *Kubernetes) { k.ExtraSpec = strings.Repeat("x", 40000) }, "/extra_spec", "40000 bytes"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := kubernetesRegion()
-			c.edit(r.Kubernetes)
-			wantField(t, r.Validate(), "/kubernetes"+c.pointer, c.text)
-		})
-	}
-	r := kubernetesRegion()
-	r.Kubernetes.Image = "ghcr.io/kura/kura" // the tag is appended
-	if err := r.Validate(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAccountFaultsNameTheirField(t *testing.T) {
 	for name, c := range map[string]struct {
 		account       Account

@@ -1,0 +1,222 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+)
+
+// KubeRestartVariable is the variable whose value a redeploy changes (P12): the pods'
+// template changes with it, and so the controller rolls them.
+const KubeRestartVariable = "KURA_RESTART_MARK"
+
+// kubeDocuments renders the KuraInstance of one server.
+type kubeDocuments struct {
+	env         Environment
+	account     Account
+	region      Region // with defaults
+	overrides   *Overrides
+	restartMark string
+	status      *Status // nil before the first turn
+	desired     Desired // names, hosts and image tag
+}
+
+func (d kubeDocuments) render() (*KubeDocument, error) {
+	k := d.region.Kubernetes
+	doc := &KubeDocument{
+		Cluster:   k.Cluster,
+		Namespace: k.Namespace,
+		Name:      d.desired.Instance,
+		Labels: map[string]string{
+			KubeLabelName:     kubeName,
+			KubeLabelInstance: d.desired.Instance,
+			KubeLabelAccount:  d.account.ID,
+			KubeLabelRegion:   d.region.Name,
+			LabelEnvironment:  d.env.Name,
+		},
+		Force: k.ForceConflicts,
+	}
+	if d.restartMark != "" {
+		doc.Annotations = map[string]string{LabelRestartMark: d.restartMark}
+	}
+	var err error
+	if doc.Spec, err = d.spec(); err != nil {
+		return nil, err
+	}
+	doc.Revision, err = hash(doc.manifest(doc.Annotations))
+	return doc, err
+}
+
+// spec renders every field of ours (section 6 of the rules); what is empty is left out.
+// kubeFields lists the same names.
+func (d kubeDocuments) spec() (map[string]any, error) {
+	k, hosts := d.overridden(), d.desired.Hosts
+	image, err := kubeImage(k.Image, d.desired.ImageTag)
+	if err != nil {
+		return nil, fmt.Errorf("image tag %s: %w", quote(d.desired.ImageTag), err)
+	}
+	variables, err := d.variables(k)
+	if err != nil {
+		return nil, err
+	}
+	// Fields of ours come last: a name that extra_spec may not hold today was accepted,
+	// perhaps, by a daemon that did not know the field yet (P13).
+	s := map[string]any{}
+	if k.ExtraSpec != "" {
+		if s, err = parseExtraSpec(k.ExtraSpec); err != nil {
+			return nil, fmt.Errorf("extra_spec: it %w", err)
+		}
+	}
+	text := func(field, value string) {
+		if value != "" {
+			s[field] = value
+		}
+	}
+	list := func(field string, values []any) {
+		if len(values) > 0 {
+			s[field] = values
+		}
+	}
+	text(specAccountHandle, lowerHandle(d.account.PublicHandle()))
+	text(specTenantID, d.account.ID)
+	text(specRegion, d.region.Name)
+	text(specImage, image)
+	if k.Replicas != 0 {
+		s[specReplicas] = int64(k.Replicas)
+	}
+	text(specPublicHost, hosts.Public)
+	text(specGRPCPublicHost, hosts.GRPC)
+	text(specGlobalPublicHost, hosts.Global)
+	text(specIngressClassName, k.IngressClass)
+	text(specStorageClassName, k.Storage.Class)
+	text(specStorageSize, k.Storage.Size)
+	if len(k.NodeSelector) > 0 {
+		s[specNodeSelector] = textObject(k.NodeSelector)
+	}
+	list(specTolerations, tolerations(k.Tolerations))
+	list(specExtraEnv, variables)
+	if l := d.region.Location; l != nil {
+		s[specPoolLatitude], s[specPoolLongitude] = jsonNumber(l.Latitude), jsonNumber(l.Longitude)
+	}
+	list(specClientHostAliases, routedHosts(d.status, hosts))
+	return s, nil
+}
+
+// overridden returns the region's block with the server's overrides; its Storage is set.
+func (d kubeDocuments) overridden() Kubernetes {
+	k := *d.region.Kubernetes
+	var storage Storage
+	if k.Storage != nil {
+		storage = *k.Storage
+	}
+	if d.overrides != nil && d.overrides.Kubernetes != nil {
+		o := *d.overrides.Kubernetes
+		k.Replicas = cmp.Or(o.Replicas, k.Replicas)
+		storage.Size = cmp.Or(o.StorageSize, storage.Size)
+		k.Env = merge(k.Env, o.Env)
+	}
+	k.Storage = &storage
+	return k
+}
+
+// kubeImage returns a region's image at a tag: in place of {image_tag}, or appended.
+func kubeImage(image, tag string) (string, error) {
+	full, err := expandImage(image, tag)
+	if err != nil {
+		return "", err
+	}
+	if !holdsToken(image, tokenImageTag) {
+		full += ":" + tag
+	}
+	if len(full) > maxKubeImage {
+		return "", fmt.Errorf("makes the image %d characters long; a KuraInstance takes at most %d, so shorten the image or the tag", len(full), maxKubeImage)
+	}
+	return full, nil
+}
+
+func expandImage(image, tag string) (string, error) {
+	return expand(image, func(token string) (string, error) {
+		if token != tokenImageTag {
+			return "", unknownToken(token, []string{tokenImageTag}, "")
+		}
+		return tag, nil
+	})
+}
+
+// variables returns the extraEnv of a server, sorted by name. A variable of a set is a
+// reference to the Secret of the set's name in the namespace, for whoever can list the
+// resource reads its spec. A later set wins over an earlier one, and env over all sets.
+func (d kubeDocuments) variables(k Kubernetes) ([]any, error) {
+	items := map[string]any{}
+	for _, set := range k.EnvFrom {
+		names, known := d.env.VariableSets[set]
+		if !known {
+			return nil, fmt.Errorf("env_from: %w", d.env.unknownSet(set))
+		}
+		for _, name := range names {
+			items[name] = map[string]any{"name": name, "valueFrom": map[string]any{
+				"secretKeyRef": map[string]any{"name": set, "key": name},
+			}}
+		}
+	}
+	set := func(name, value string) {
+		item := map[string]any{"name": name}
+		if value != "" {
+			item["value"] = value
+		}
+		items[name] = item
+	}
+	for name, value := range k.Env {
+		set(name, value)
+	}
+	if d.restartMark != "" {
+		set(KubeRestartVariable, d.restartMark)
+	}
+	var out []any
+	for _, name := range sortedKeys(items) {
+		out = append(out, items[name])
+	}
+	return out, nil
+}
+
+// tolerations are sorted and each there once: neither order nor number means anything.
+func tolerations(in []Toleration) []any {
+	sorted := slices.SortedFunc(slices.Values(in), func(a, b Toleration) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Effect, b.Effect))
+	})
+	var out []any
+	for _, t := range slices.Compact(sorted) {
+		fields := map[string]string{"key": t.Key, "operator": t.Operator, "value": t.Value, "effect": t.Effect}
+		maps.DeleteFunc(fields, func(_, value string) bool { return value == "" })
+		out = append(out, textObject(fields))
+	}
+	return out
+}
+
+// routedHosts returns the hosts that stay routed beside the declared ones (H8, K7): the
+// published one until the declared one is published in its place, and then the alias that
+// it becomes. So the list is the same before and after the switch, and ends once.
+func routedHosts(status *Status, declared Hosts) []any {
+	if status == nil {
+		return nil
+	}
+	hosts := map[string]bool{}
+	if u, err := url.Parse(status.PublishedURL); err == nil {
+		hosts[u.Hostname()] = true
+	}
+	for _, a := range status.Aliases {
+		if !a.Ended {
+			hosts[a.Host] = true
+		}
+	}
+	for _, h := range []string{"", declared.Public, declared.GRPC, declared.Global} {
+		delete(hosts, h)
+	}
+	var out []any
+	for _, h := range sortedKeys(hosts) {
+		out = append(out, h)
+	}
+	return out
+}
