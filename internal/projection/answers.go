@@ -16,6 +16,7 @@ func (t *turn) answers() bool {
 	if p == nil {
 		return false
 	}
+	t.tried = len(p.Tasks) > 0 && p.Tasks[0].Tries > 0 && p.Generation >= t.latest.Generation // its end may be seen with its beginning
 	for i := range p.Tasks {
 		task := &p.Tasks[i]
 		if task.Outcome == nil || task.Noted {
@@ -99,7 +100,7 @@ func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
 
 // completed ends a plan all of whose tasks succeeded.
 func (t *turn) completed(p fleet.Plan) {
-	if p.Kind == fleet.PlanDestroy {
+	if p.Kind == fleet.PlanDestroy && !t.in.kubernetes() {
 		t.s.VolumesRemoved = true
 	}
 	if p.Cause == fleet.CauseCleanup {
@@ -124,16 +125,16 @@ func (t *turn) endPlan(why string, most time.Duration) {
 	}
 }
 
-// supersede drops a plan that was made for another generation or document, at a task
-// boundary: a running task is awaited (S6).
+// supersede drops a plan that was made for another generation or document, or for another
+// object than there is, at a task boundary: a running task is awaited (S6).
 func (t *turn) supersede() bool {
 	p := t.s.Plan
 	if p == nil || t.busy() {
 		return false
 	}
 	destroying := t.in.Intent.Deleting != nil
-	current := p.Generation == t.in.Intent.Generation && p.Revision == t.in.Desired.Revision && (p.Kind == fleet.PlanDestroy) == destroying
-	if !current {
+	current := p.Generation == t.in.Intent.Generation && (p.Revision == t.in.Desired.Revision || destroying) && (p.Kind == fleet.PlanDestroy) == destroying
+	if !current || !t.fits(p) {
 		t.dropPlan()
 	}
 	return false
@@ -148,7 +149,7 @@ func (t *turn) dropHeld() bool {
 		return false
 	}
 	paused := t.in.Region.Paused || t.in.Intent.Paused || blocked(t.in.Holds)
-	if paused || t.held() && (!onlyRemovals(p) || t.seen.fresh && t.seen.drifted()) {
+	if paused || t.unconfirmed() || t.held() && (!onlyRemovals(p) || t.seen.fresh && t.seen.drifted()) {
 		t.dropPlan()
 	}
 	return false

@@ -29,7 +29,7 @@ func (s *sim) put(name, service, tag, dig string, state fleet.ContainerState, fo
 }
 
 // stored are the dimensions of what kurad has stored.
-func stored() []dimension {
+func stored(v variant) []dimension {
 	status := func(v fleet.ServerStatus, reason fleet.Reason) value {
 		return value{string(v), func(s *sim) { s.status.Status, s.status.Reason = v, reason }}
 	}
@@ -37,11 +37,33 @@ func stored() []dimension {
 		return value{string(v), func(s *sim) { s.latest.Status = v }}
 	}
 	served := func(tag, url string) value {
-		return value{fmt.Sprintf("served %q at %q", tag, url), func(s *sim) { s.status.ServingImageTag, s.status.PublishedURL = tag, url }}
+		return value{fmt.Sprintf("served %q at %q", tag, url), func(s *sim) {
+			s.status.ServingImageTag, s.status.PublishedURL = tag, url
+			s.status.Revision = s.desired().Revision // which names the hosts that stay routed
+		}}
 	}
 	const declared, old = "https://acme-eu.kura.test:1", "https://old-eu.kura.test:1"
 	none := value{"", func(*sim) {}}
 	at := epoch.Add(-time.Minute)
+	account := dimension{"account", []value{
+		none,
+		{"settled", func(s *sim) { s.status.Settled = fleet.Settled{Generation: 1, Revision: s.desired().Revision} }},
+		{"admitted", func(s *sim) { s.status.Admitted, s.status.Attempts, s.status.Plans = true, 2, 2 }},
+		{"refused", func(s *sim) {
+			s.status.Refusal = &fleet.Refusal{Reason: fleet.ReasonCreateFailed, Message: "no", Generation: 1, Revision: s.desired().Revision, At: at}
+		}},
+		{"stalled", func(s *sim) { s.status.Clock = fleet.StallClock{Cause: fleet.CauseRollOut, Expired: true, Since: &at} }},
+	}}
+	if v.kube {
+		account.values = append(account.values, value{"an alias that is over", func(s *sim) {
+			s.status.Aliases = []fleet.Alias{{Host: "alias-eu.kura.test", Until: &at}}
+			s.status.Revision = s.desired().Revision
+		}})
+	} else {
+		account.values = append(account.values, value{"in a crash loop", func(s *sim) {
+			s.status.Crashes = map[string]fleet.CrashCount{"cache": {Quick: 3, LastFinished: at, SeenAt: at}}
+		}})
+	}
 	return []dimension{
 		{"status", []value{
 			status(fleet.StatusProvisioning, ""), status(fleet.StatusActive, ""),
@@ -52,18 +74,7 @@ func stored() []dimension {
 			deployment(fleet.DeploymentFailed), deployment(fleet.DeploymentCancelled), deployment(fleet.DeploymentSuperseded),
 		}},
 		{"served", []value{served("", ""), served("v1", declared), served("v1", old), served("v0", declared), served("v0", old)}},
-		{"account", []value{
-			none,
-			{"settled", func(s *sim) { s.status.Settled = fleet.Settled{Generation: 1, Revision: s.desired().Revision} }},
-			{"admitted", func(s *sim) { s.status.Admitted, s.status.Attempts, s.status.Plans = true, 2, 2 }},
-			{"refused", func(s *sim) {
-				s.status.Refusal = &fleet.Refusal{Reason: fleet.ReasonCreateFailed, Message: "no", Generation: 1, Revision: s.desired().Revision, At: at}
-			}},
-			{"stalled", func(s *sim) { s.status.Clock = fleet.StallClock{Cause: fleet.CauseRollOut, Expired: true, Since: &at} }},
-			{"in a crash loop", func(s *sim) {
-				s.status.Crashes = map[string]fleet.CrashCount{"cache": {Quick: 3, LastFinished: at, SeenAt: at}}
-			}},
-		}},
+		account,
 		{"generation", []value{
 			none,
 			{"a newer one was declared", func(s *sim) { s.intent.Generation++ }},
@@ -77,7 +88,10 @@ func stored() []dimension {
 }
 
 // instances is what the runtime holds.
-func instances() dimension {
+func instances(v variant) dimension {
+	if v.kube {
+		return objects()
+	}
 	const name = "kura-acme-eu-cache"
 	one := func(what, tag, dig string, state fleet.ContainerState) value {
 		return value{what, func(s *sim) { s.put(name, "cache", tag, dig, state, false) }}
@@ -107,7 +121,7 @@ func instances() dimension {
 }
 
 // worlds are what is not as it should be, the most telling first: efforts take some.
-func worlds() []value {
+func worlds(v variant) []value {
 	ws := []value{{"healthy", func(*sim) {}}}
 	fault := func(name string, set func(*faults)) {
 		ws = append(ws, value{name, func(s *sim) { set(&s.faults) }})
@@ -115,6 +129,9 @@ func worlds() []value {
 	fault("unreadable", func(f *faults) { f.unreadable = true })
 	fault("tasks refused", func(f *faults) { f.tasks = fleet.ClassRefused })
 	fault("paused", func(f *faults) { f.paused = true })
+	if v.kube {
+		fault("schema too old", func(f *faults) { f.old = true })
+	}
 	fault("endpoint down", func(f *faults) { f.endpoint = fleet.ReasonConnectFailed })
 	fault("owner foreign", func(f *faults) { f.ownership = fleet.OwnershipForeign })
 	fault("owner unknown", func(f *faults) { f.ownership = fleet.OwnershipUnknown })
@@ -124,7 +141,12 @@ func worlds() []value {
 	ws = append(ws, value{"listings lag", func(s *sim) { s.look(); s.lag = true }})
 	fault("tasks transient", func(f *faults) { f.tasks = fleet.ClassTransient })
 	fault("tasks unanswered", func(f *faults) { f.tasks = unanswered })
-	fault("crashing", func(f *faults) { f.crash = true })
+	if v.kube {
+		fault("controller stuck", func(f *faults) { f.stuck = true })
+		fault("finalizer", func(f *faults) { f.finalizer = true })
+	} else {
+		fault("crashing", func(f *faults) { f.crash = true })
+	}
 	fault("owner ours", func(f *faults) { f.ownership = fleet.OwnershipOurs })
 	fault("another leads", func(f *faults) { f.follower = true })
 	fault("global endpoint down", func(f *faults) { f.globalDown = true })
@@ -160,7 +182,7 @@ func (s *sim) contradicts() bool {
 // combinations starts from every combination of the dimensions, whether or not anything
 // leads there, takes some turns in that world, and then heals it.
 func (x *explorer) combinations(v variant, worlds []value) {
-	dims := append(stored(), instances())
+	dims := append(stored(v), instances(v))
 	seen := map[digest]bool{}
 	var walk func(i int, base func(*sim), what string)
 	walk = func(i int, base func(*sim), what string) {
@@ -210,12 +232,25 @@ func (x *explorer) combinations(v variant, worlds []value) {
 
 func TestExploration_everyCombinationHeals(t *testing.T) {
 	t.Parallel()
-	x := newExplorer(0)
-	start := time.Now()
-	x.combinations(variant{global: true}, worlds()[:effort.worlds])
-	t.Logf("every combination in %d worlds, and what follows in %d turns: %d states visited by %d transitions with %d turns in %s",
-		effort.worlds, effort.turns, len(x.states), x.transitions, x.turns, time.Since(start).Round(time.Millisecond))
-	for _, complaint := range x.complaints {
-		t.Error(complaint)
+	for _, c := range []struct {
+		name   string
+		of     variant
+		worlds int
+	}{
+		{"containers with a global host", variant{global: true}, effort.worlds},
+		{"a KuraInstance", variant{kube: true}, effort.kubeWorlds},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x := newExplorer(0)
+			start := time.Now()
+			in := worlds(c.of)[:c.worlds]
+			x.combinations(c.of, in)
+			t.Logf("every combination in %d worlds, and what follows in %d turns: %d states visited by %d transitions with %d turns in %s",
+				len(in), effort.turns, len(x.states), x.transitions, x.turns, time.Since(start).Round(time.Millisecond))
+			for _, complaint := range x.complaints {
+				t.Error(complaint)
+			}
+		})
 	}
 }

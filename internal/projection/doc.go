@@ -6,15 +6,15 @@
 //	Input    intent, region, rendered document, latest deployment, stored status,
 //	  │      observation, holds, now
 //	  ▼
-//	Project  look at the observation, then the rules in the order of P1   rules.go, endpoint.go
+//	Project  look at the observation, then the rules in the order of P1   rules.go, endpoint.go, instance.go, kube.go
 //	  │      outcomes of tasks and what a plan lives through               answers.go, deployment.go
 //	  │      holds, due times                                              project.go, clock.go
 //	  ▼
-//	Plan     nothing, or the steps that bring the server nearer            plan.go, instance.go
+//	Plan     nothing, or the steps that bring the server nearer            plan.go, kube.go
 //	  ▼
 //	Decide   admission; the plan is stored, or shown as intended           decide.go, admission.go
 //	  ▼
-//	report   conditions, verdict, events: derived, deciding nothing        report.go, verdict.go, events.go
+//	report   conditions, verdict, events: derived, deciding nothing        report.go, kube_report.go, verdict.go, events.go
 //	  ▼
 //	Output   what the turn stores, and what it needs next
 //
@@ -37,6 +37,12 @@
 //   - each rule matters: to drop any one is noticed (TestExploration_noticesEveryDroppedRule)
 //   - a kurad that has just started rewrites nothing (TestG1_aRestartRewritesNothing)
 //   - what a turn makes of what is there can be reviewed (TestProjection_goldenTable)
+//
+// A server is a set of containers or one KuraInstance; in.kubernetes() tells them apart in
+// kube.go, kube_report.go and where these are asked. What a KuraInstance is rendered to
+// depends on the status (K7), so a turn that changes the hosts which stay routed asks for
+// the next one at once. Both worlds are explored with the same invariants;
+// kube_invariants_test.go holds those of a KuraInstance.
 //
 // How far the explorations go differs by build tags: see effort in depth_test.go,
 // depth_real_test.go and depth_race_test.go. Each logs what it visited.

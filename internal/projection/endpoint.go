@@ -3,7 +3,6 @@ package projection
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -147,13 +146,21 @@ func freed(prev *fleet.Status, s fleet.Status, declared fleet.Hosts) []string {
 	return hosts
 }
 
-// expireAliases drops the aliases whose period is over.
-func expireAliases(as []fleet.Alias, now time.Time) []fleet.Alias {
-	var kept []fleet.Alias
-	for _, a := range as {
-		if a.Until == nil || a.Until.After(now) {
-			kept = append(kept, a)
-		}
+// endAliases ends the aliases whose period is over. What routes them is asked first: a
+// container host routes none; a KuraInstance does until it was seen without them (K7).
+func (t *turn) endAliases() {
+	if t.in.NotRenderable != nil {
+		return // nobody knows which hosts it is to have
 	}
-	return kept
+	withdrawn := t.withdrawn()
+	var kept []fleet.Alias
+	for _, a := range t.s.Aliases {
+		over := a.Until != nil && !a.Until.After(t.in.Now)
+		if over && (withdrawn && a.Ended || !t.in.kubernetes()) {
+			continue
+		}
+		a.Ended = over
+		kept = append(kept, a)
+	}
+	t.s.Aliases = kept
 }

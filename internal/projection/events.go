@@ -12,6 +12,10 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 	add := func(kind fleet.EventType, reason, format string, args ...any) {
 		es = append(es, event(in, kind, reason, fmt.Sprintf(format, args...)))
 	}
+	goes := "containers and volumes go"
+	if in.kubernetes() {
+		goes = "KuraInstance goes"
+	}
 	prev := fleet.Status{Status: fleet.StatusProvisioning}
 	if in.Prev != nil {
 		prev = *in.Prev
@@ -27,7 +31,7 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 		case fleet.StatusProvisioning:
 			add(fleet.EventNormal, "Provisioning", "was %s", prev.Status)
 		case fleet.StatusDestroying:
-			add(fleet.EventNormal, "Destroying", "unpublished; its containers and volumes go next")
+			add(fleet.EventNormal, "Destroying", "unpublished; its %s next", goes)
 		case fleet.StatusDestroyed:
 			add(fleet.EventNormal, "Destroyed", "nothing of it is left on the runtime")
 		}
@@ -49,6 +53,9 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 			kind = fleet.EventWarning
 		}
 		add(kind, "Deployment", "deployment %d of %s %s", latest.Seq, latest.ImageTag, latest.Status)
+	}
+	for _, e := range fieldEvents(in, prev, s.Resource) {
+		add(fleet.EventWarning, string(e.reason), "%s", e.text)
 	}
 	for _, ct := range []fleet.ConditionType{fleet.ConditionInstanceObserved, fleet.ConditionEndpointReady, fleet.ConditionDNSOwned} {
 		was, is := condition(prev, ct), condition(s, ct)

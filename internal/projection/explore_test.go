@@ -16,7 +16,7 @@ import (
 // step is one turn of the reconciler and what follows it. idle means that nothing was
 // left to do now; the clock then stands at the next due time, if there is one.
 func (s *sim) step(x *explorer) (what string, idle bool) {
-	if !s.lag && !s.silent {
+	if !s.lag && !s.silent && !s.asked {
 		s.look()
 	}
 	in := s.input()
@@ -24,6 +24,7 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 	out := Decide(in)
 	changed := changed(out)
 	x.check(s, in, out, changed)
+	s.asked = false
 	if changed {
 		s.store(out)
 		return "turn", false
@@ -42,8 +43,8 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 			return what, false
 		}
 	}
-	if out.NeedFreshRead && s.lag && (s.status.EffectsUntil == nil || !s.status.EffectsUntil.After(s.now)) && !s.unreadable {
-		s.look()
+	if out.NeedFreshRead && (s.lag || s.kube) && (s.status.EffectsUntil == nil || !s.status.EffectsUntil.After(s.now)) && !s.unreadable {
+		s.refresh()
 		return "fresh read", false
 	}
 	if !out.Due.IsZero() {
@@ -84,7 +85,7 @@ type explorer struct {
 }
 
 func newExplorer(depth int) *explorer {
-	return &explorer{depth: depth, moves: moves(), states: map[digest]bool{}, healed: map[digest]bool{}}
+	return &explorer{depth: depth, states: map[digest]bool{}, healed: map[digest]bool{}}
 }
 
 // node is a state and how it was reached.
@@ -121,6 +122,7 @@ func (x *explorer) complain(s *sim, format string, args ...any) {
 // state is met with the most disturbances left; what nothing disturbs any more is
 // visited at once and forgotten.
 func (x *explorer) explore(starts ...*node) {
+	x.moves = moves(starts[0].s.variant)
 	layers := make([][]*node, x.depth+1)
 	last := map[digest]bool{}
 	visit := func(n *node, depth int) {
@@ -235,7 +237,13 @@ func (s *sim) ended() bool {
 	d := s.desired()
 	if s.status == nil || s.status.Verdict != fleet.VerdictConverged || s.status.Status != fleet.StatusActive ||
 		s.status.ServingImageTag != s.intent.ImageTag || s.status.PublishedURL != d.URL || s.latest.Status.Open() ||
-		s.status.Plan != nil || s.status.Admitted || len(s.boxes) != len(d.Containers.Services) || s.late != nil {
+		s.status.Plan != nil || s.status.Admitted || s.late != nil {
+		return false
+	}
+	if s.kube {
+		return s.resourceEnded(d)
+	}
+	if len(s.boxes) != len(d.Containers.Services) {
 		return false
 	}
 	for _, doc := range d.Containers.Services {
@@ -275,10 +283,14 @@ func starts(v variant) []*node {
 	for range 12 {
 		renamed.step(x)
 	}
-	return []*node{
+	nodes := []*node{
 		{s: newSim(v), what: "nothing"}, {s: settledOn(v), what: "settled on v1"},
 		{s: refused, what: "serves v1, v2 was refused"}, {s: renamed, what: "a new host does not answer yet"},
 	}
+	if v.kube {
+		nodes = append(nodes, &node{s: adoptedOn(v, false), what: "taken over"}, &node{s: adoptedOn(v, true), what: "taken over, with differences"})
+	}
+	return nodes
 }
 
 // efforts say how far the explorations go; they differ by build tags.
@@ -287,6 +299,8 @@ type efforts struct {
 	bothDepth int // those of a server with two services and a global host
 	turns     int // of every combination in each world, before it heals
 	worlds    int // in which every combination is tried
+	// kubeWorlds are those of a KuraInstance, of which there are more combinations.
+	kubeWorlds int
 }
 
 func TestExploration_everyStateHeals(t *testing.T) {
@@ -298,6 +312,8 @@ func TestExploration_everyStateHeals(t *testing.T) {
 	}{
 		{"one service", variant{}, effort.depth},
 		{"two services and a global host", variant{helper: true, global: true}, effort.bothDepth},
+		{"a KuraInstance", variant{kube: true}, effort.depth},
+		{"a KuraInstance and a global host", variant{kube: true, global: true}, effort.bothDepth},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -16,10 +16,16 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/projection.golden")
+var update = flag.Bool("update", false, "rewrite the tables in testdata")
 
 // The table that a person reviews: what is stored and seen, and what one turn makes of it.
 func TestProjection_goldenTable(t *testing.T) {
+	for file, v := range map[string]variant{"projection.golden": {}, "kubernetes.golden": {kube: true}} {
+		t.Run(file, func(t *testing.T) { golden(t, filepath.Join("testdata", file), v) })
+	}
+}
+
+func golden(t *testing.T, file string, v variant) {
 	before := []value{
 		{"new", func(s *sim) { s.status.Status = fleet.StatusProvisioning }},
 		{"provisioning on v1, failed before", func(s *sim) {
@@ -40,8 +46,8 @@ func TestProjection_goldenTable(t *testing.T) {
 			s.status.Status, s.status.Reason, s.intent.Deleting, s.latest.Status = fleet.StatusDestroying, fleet.ReasonDeleting, &s.now, fleet.DeploymentCancelled
 		}},
 	}
-	worlds := slices.DeleteFunc(worlds(), func(w value) bool {
-		return !slices.Contains([]string{"healthy", "unreadable", "endpoint down", "owner foreign", "paused", "observed only", "region full"}, w.name)
+	worlds := slices.DeleteFunc(worlds(v), func(w value) bool {
+		return !slices.Contains([]string{"healthy", "unreadable", "endpoint down", "owner foreign", "paused", "observed only", "region full", "schema too old"}, w.name)
 	})
 	var got bytes.Buffer
 	fmt.Fprint(&got, "One turn of a server that wants v1, from what is stored, what the runtime holds and how the world is.\n",
@@ -50,9 +56,9 @@ func TestProjection_goldenTable(t *testing.T) {
 		fmt.Fprintf(&got, "\n## %s\n\n", stored.name)
 		w := tabwriter.NewWriter(&got, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "instance\tworld\tstatus\tverdict\tdeployment\tplan")
-		for _, held := range instances().values {
+		for _, held := range instances(v).values {
 			for _, world := range worlds {
-				s := newSim(variant{})
+				s := newSim(v)
 				s.now = epoch.Add(time.Hour)
 				s.status = &fleet.Status{Generation: 1, Revision: s.desired().Revision}
 				stored.set(s)
@@ -66,7 +72,6 @@ func TestProjection_goldenTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file := filepath.Join("testdata", "projection.golden")
 	if *update {
 		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ type instance struct {
 	fresh    bool // and it began after every effect of ours ended
 
 	presence  presence
-	owner     string // of a foreign container that bears one of our names
+	owner     string // says which foreign container or object bears one of our names, and whose it is
 	image     imageState
 	tag       string // observed; of the carrier that differs where they differ
 	parsable  bool
@@ -43,7 +43,8 @@ type instance struct {
 	differs   string
 	halted    string
 	services  []serviceView
-	extra     []fleet.Container // ours, of services that left the document
+	extra     []fleet.Container   // ours, of services that left the document
+	resource  *fleet.KubeInstance // ours, in a Kubernetes region; nil where there is none
 }
 
 // serviceView is one desired service with the containers that bear its names.
@@ -60,6 +61,10 @@ func look(in Input, effects bool) instance {
 		v.readable = true
 	}
 	v.fresh = v.readable && effects
+	if in.kubernetes() {
+		v.lookAtResource(in)
+		return v
+	}
 	if in.Desired.Containers == nil {
 		v.presence, v.image = absent, imageNone
 		return v
@@ -87,7 +92,7 @@ func look(in Input, effects bool) instance {
 		v.services = append(v.services, s)
 		for _, c := range o.Containers {
 			if c.Name == doc.Name && c.Foreign != "" && in.rule(RuleC7Foreign) {
-				v.owner = c.Name + " is held by " + c.Foreign
+				v.owner = taken("container "+c.Name, c.Foreign)
 			}
 		}
 	}
@@ -203,6 +208,14 @@ func (v instance) ids(cs []fleet.Container) string {
 		}
 	}
 	return b.String()
+}
+
+// taken says whose a foreign container or object is.
+func taken(what, by string) string {
+	if by == fleet.NotByKurad {
+		return what + " is there and was " + by
+	}
+	return what + " is held by " + by
 }
 
 func firstOf(a, b string) string {

@@ -3,6 +3,7 @@ package projection
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -56,8 +57,11 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	if out.Latest != nil {
 		again.Latest = *out.Latest
 	}
-	second := Decide(again)
-	if !out.Remove && changed(second) {
+	rendered := *s
+	rendered.status = &st
+	if again.Desired = rendered.desired(); again.Desired.Revision != in.Desired.Revision && in.NotRenderable == nil {
+		fail(out.Due.IsZero() || out.Due.After(in.Now), "the stored status renders otherwise, and no turn is due")
+	} else if second := Decide(again); !out.Remove && changed(second) {
 		x.complain(s, "the output, fed back, changes: %s", diffText(st, second.Status))
 	}
 
@@ -122,11 +126,14 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	fail(stored && s.observe && settled && !deleting && st.Plan.Cause != fleet.CauseCleanup, "an observing region starts work by itself")
 	fail(Unsettled(st) && !Unsettled(prev) && (s.full || !stored), "a place is taken that admission did not give")
 	fail(stored && prev.Plan != nil && busyPlan(prev.Plan), "a plan replaces one whose task runs")
-	fail(st.Plan != nil && !busyPlan(st.Plan) && !s.seenFails && !s.seenBegun.IsZero() && (st.Plan.Generation != in.Intent.Generation || st.Plan.Revision != in.Desired.Revision), "a plan for another generation survives")
+	fail(st.Plan != nil && !busyPlan(st.Plan) && !s.seenFails && !s.seenBegun.IsZero() && (st.Plan.Generation != in.Intent.Generation || st.Plan.Revision != in.Desired.Revision && !deleting), "a plan for another generation survives")
 
 	// the rules of the status, each said another way
 	if fresh && !deleting && !s.seenBegun.IsZero() {
 		fail(st.Generation != in.Intent.Generation || st.Revision != in.Desired.Revision, "a new generation is not taken up")
+		if s.kube {
+			x.checkResource(s, in, out, prev)
+		}
 		carriers, foreigner := 0, false
 		other, stopped, parsable := false, false, true
 		for _, c := range s.seen {
@@ -140,6 +147,14 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 				parsable = parsable && ok
 				other = other || tag != in.Intent.ImageTag
 				stopped = stopped || c.State != fleet.ContainerRunning
+			}
+		}
+		if r := s.seenObj; r != nil {
+			foreigner = r.Foreign != ""
+			if !foreigner && r.ObservedImage != "" {
+				carriers = 1
+				tag, ok := fleet.TagOf(r.ObservedImage)
+				parsable, other = ok, tag != in.Intent.ImageTag
 			}
 		}
 		fail(carriers == 0 && st.ObservedImageTag != "", "an absent instance has an image")
@@ -157,10 +172,11 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	kept := []string{hostOf(st.PublishedURL), in.Desired.Hosts.Public}
 	for _, a := range st.Aliases {
 		kept = append(kept, a.Host)
-		fail(a.Until == nil || !a.Until.After(s.now) || a.Host == hostOf(st.PublishedURL), "alias %s of a server that publishes %s is kept until %v", a.Host, st.PublishedURL, a.Until)
+		fail(a.Until == nil || !a.Until.After(s.now) != a.Ended || a.Ended && !s.kube || a.Host == hostOf(st.PublishedURL), "alias %s of a server that publishes %s is kept until %v", a.Host, st.PublishedURL, a.Until)
 	}
 	for _, host := range out.Freed {
 		fail(slices.Contains(kept, host) || deleting, "%s is given back and still used", host)
+		fail(s.kube && s.ours() && !s.obj.edited && strings.Contains(s.obj.spec, host), "%s is given back and still routed", host)
 	}
 	for _, a := range prev.Aliases {
 		fail(!slices.Contains(kept, a.Host) && !slices.Contains(out.Freed, a.Host) && !deleting, "the host of alias %s is kept for nothing", a.Host)
@@ -172,6 +188,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		fail(!in.Latest.Status.Open(), "a closed deployment changes: history is not edited")
 	}
 	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && st.Plan != nil && st.Plan.Tasks[0].Tries > 0, "a deployment is pending after an effect")
+	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && prev.Plan != nil && prev.Plan.Tasks[0].Tries > 0 && prev.Plan.Generation == in.Intent.Generation, "a deployment is pending after the plan that began it")
 	fail(st.Refusal != nil && st.Refusal.Generation == in.Intent.Generation && latest.Status.Open() && !s.seenFails, "a refusal leaves the deployment open")
 	fail(st.Clock.Since != nil && (s.paused || s.full && len(st.Holds) > 0) && len(st.Holds) > 0, "the stall clock runs under a hold")
 	if out.Remove {
@@ -179,6 +196,8 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 			fail(!b.foreign, "destroyed while %s is there", name)
 		}
 		fail(s.late != nil, "destroyed while an effect may still land")
+		fail(s.kube && !in.Seen.Instance.Direct, "destroyed on the word of a watch")
+		fail(s.kube && in.Seen.Instance.Resource != nil && in.Seen.Instance.Resource.Foreign == "", "destroyed while its KuraInstance is there")
 	}
 
 	// no lost wake-up: where no time is due, time alone changes nothing

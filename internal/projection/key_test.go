@@ -47,6 +47,9 @@ func (s *sim) key() []byte {
 	}
 	w(f.unreadable, string(f.endpoint), string(f.ownership), string(f.tasks), f.paused, f.observe, f.full, f.crash, f.lag, f.globalDown, f.follower, s.silent, s.doc, s.removed, s.intent.Deleting != nil, s.late != nil, s.seenFails, min(s.quick, 4), string(s.latest.Status), s.latest.RestartMark != "")
 	d := s.desired()
+	if s.kube {
+		s.kubeKey(w, d)
+	}
 	box := func(name string, tag, dig string, state fleet.ContainerState, foreign bool) {
 		digest := "other"
 		for _, doc := range d.Containers.Services {
@@ -79,6 +82,9 @@ func (s *sim) key() []byte {
 		min(st.Attempts, 3), passed(st.NextAttempt), passed(st.ConvergedAt), fresh, passed(st.EffectsUntil),
 		st.Admitted, st.VolumesRemoved, string(st.Clock.Cause), st.Clock.Since != nil, st.Clock.Expired, st.Refusal != nil,
 		len(st.Aliases) > 0, len(st.Containers))
+	for _, a := range st.Aliases {
+		w(passed(a.Until), a.Ended)
+	}
 	for _, service := range slices.Sorted(maps.Keys(st.Crashes)) {
 		c := st.Crashes[service]
 		w(service, min(c.Quick, 4), c.RunningSince != nil)

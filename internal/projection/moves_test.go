@@ -17,7 +17,7 @@ type move struct {
 	do   func(*sim) bool // false: it makes no sense here
 }
 
-func moves() []move {
+func moves(v variant) []move {
 	set := func(name string, do func(*sim)) move {
 		return move{name, func(s *sim) bool {
 			before, fails, at, now := s.faults, s.seenFails, s.seenBegun, s.now
@@ -25,7 +25,6 @@ func moves() []move {
 			return s.faults != before || s.seenFails != fails || s.seenBegun != at || s.now != now
 		}}
 	}
-	carrier := "kura-acme-eu-cache"
 	ms := []move{
 		set("reads stop answering", func(s *sim) { s.unreadable = true; s.look() }),
 		set("reads answer", func(s *sim) { s.unreadable = false; s.look() }),
@@ -47,8 +46,6 @@ func moves() []move {
 		set("the region heals", func(s *sim) { s.observe = false }),
 		set("the region is full", func(s *sim) { s.full = true }),
 		set("the region has room", func(s *sim) { s.full = false }),
-		set("what starts crashes", func(s *sim) { s.crash = true }),
-		set("what starts stays", func(s *sim) { s.crash = false }),
 		set("twenty minutes pass", func(s *sim) { s.wait(s.now.Add(20 * time.Minute)) }),
 		{"v2 is declared", func(s *sim) bool { s.declare("v2", ""); return s.intent.Deleting == nil }},
 		{"v1 is declared", func(s *sim) bool { s.declare("v1", ""); return s.intent.Deleting == nil }},
@@ -67,6 +64,29 @@ func moves() []move {
 			s.intent.Generation++
 			return true
 		}},
+		{"kurad restarts", func(s *sim) bool {
+			was := s.silent
+			s.silent = s.status != nil
+			return s.silent && !was
+		}},
+		{"kurad dies after a claim", func(s *sim) bool { return s.die(false) }},
+		{"kurad dies after an effect", func(s *sim) bool { return s.die(true) }},
+	}
+	for _, r := range probeReasons {
+		ms = append(ms, set("the endpoint: "+string(r), func(s *sim) { s.endpoint = r }))
+	}
+	if v.kube {
+		return append(ms, kubeMoves(set)...)
+	}
+	return append(ms, containerMoves(set)...)
+}
+
+// containerMoves are what may happen to an engine.
+func containerMoves(set func(string, func(*sim)) move) []move {
+	const carrier = carrierName
+	return []move{
+		set("what starts crashes", func(s *sim) { s.crash = true }),
+		set("what starts stays", func(s *sim) { s.crash = false }),
 		{"a container is removed behind its back", func(s *sim) bool {
 			b, ok := s.boxes[carrier]
 			if b.state == fleet.ContainerExited {
@@ -116,18 +136,7 @@ func moves() []move {
 			}
 			return ok && b.foreign
 		}},
-		{"kurad restarts", func(s *sim) bool {
-			was := s.silent
-			s.silent = s.status != nil
-			return s.silent && !was
-		}},
-		{"kurad dies after a claim", func(s *sim) bool { return s.die(false) }},
-		{"kurad dies after an effect", func(s *sim) bool { return s.die(true) }},
 	}
-	for _, r := range probeReasons {
-		ms = append(ms, set("the endpoint: "+string(r), func(s *sim) { s.endpoint = r }))
-	}
-	return ms
 }
 
 // die claims the current task and loses its outcome, with or without its effect.

@@ -121,6 +121,10 @@ func (b *builder) create(doc fleet.ServiceDocument, name string) {
 // replaced. All that may fail for reasons of the document comes first and costs nobody
 // anything; then one service after the other is swapped (C4).
 func (b *builder) converge() (replaced bool) {
+	if b.in.kubernetes() {
+		b.resource()
+		return false
+	}
 	for _, s := range b.seen.services {
 		switch {
 		case s.main == nil && s.waiting():
@@ -209,8 +213,13 @@ func (b *builder) cleanUp() {
 	}
 }
 
-// destroy plans the removal of every container of ours, then of the volumes.
+// destroy plans the removal of every container of ours, then of the volumes; or of the
+// KuraInstance.
 func (b *builder) destroy(s fleet.Status) {
+	if b.in.kubernetes() {
+		b.deleteResource()
+		return
+	}
 	for _, c := range s.Containers {
 		b.takeAway(c.Service, &c)
 	}

@@ -158,6 +158,18 @@ func TestC7_aForeignContainerIsNamedAndLeftAlone(t *testing.T) {
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentFailed)
 }
 
+func TestC7_whatNoKuradMadeIsSaidToBeThat(t *testing.T) {
+	s := newSim(variant{})
+	s.put(carrierName, "", "v1", "", fleet.ContainerRunning, true)
+	s.look()
+	in := s.input()
+	in.Seen.Instance.Containers[0].Foreign = fleet.NotByKurad
+	const says = "container kura-acme-eu-cache is there and was not made by kurad; it is left alone: remove or rename it, and the server is made"
+	if got := Decide(in).Status.Message; got != says {
+		t.Errorf("got  %s\nwant %s", got, says)
+	}
+}
+
 func TestC11_threeQuickExitsAreACrashLoopThatHeals(t *testing.T) {
 	p := play(t, newSim(variant{}))
 	p.crash = true

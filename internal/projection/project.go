@@ -17,6 +17,7 @@ type turn struct {
 	gate   gate
 	notes  []fleet.Event
 	remove bool
+	tried  bool // an effect of the latest deployment's has begun, or its plan has ended by now
 }
 
 // Project computes the status of a server, the transition of its latest deployment
@@ -43,6 +44,7 @@ func Project(in Input) Output {
 	if in.Prev != nil && !Unsettled(*in.Prev) && Unsettled(t.s) {
 		t.s.Admitted = false // the place was given back; only admission gives one (G4)
 	}
+	t.endAliases()
 	t.s.Holds = t.holds()
 	t.keepShown()
 	if in.clockStands(t.s.Holds) {
@@ -53,7 +55,7 @@ func Project(in Input) Output {
 		latest := t.latest
 		out.Latest = &latest
 	}
-	out.NeedFreshRead = t.seen.readable && !t.seen.fresh && t.s.Plan == nil
+	out.NeedFreshRead = t.seen.readable && (!t.seen.fresh || t.asks()) && t.s.Plan == nil
 	// A running task ends, whatever holds (S11).
 	out.MayAct = t.seen.readable && !blocked(t.s.Holds) || t.busy()
 	out.Unsettled = Unsettled(t.s)
@@ -79,7 +81,8 @@ func (t *turn) keepShown() {
 		return
 	}
 	for _, h := range prev.Holds {
-		if h.Kind == fleet.HoldObserve && t.held() || h.Kind == fleet.HoldAdmission {
+		adoption := h.Kind == fleet.HoldAdoption && t.s.AdoptedResource != nil && !t.seen.readable
+		if h.Kind == fleet.HoldObserve && t.held() || h.Kind == fleet.HoldAdmission || adoption {
 			t.s.Holds = append(t.s.Holds, h)
 		}
 	}
@@ -115,6 +118,9 @@ func (t *turn) holds() []fleet.Hold {
 	hs = append(hs, t.in.Holds...)
 	if t.gate.moveHeld {
 		hs = append(hs, fleet.Hold{Kind: fleet.HoldOwnership, Message: "the declared host belongs to " + t.in.Seen.Ownership.Owner})
+	}
+	if t.unconfirmed() {
+		hs = append(hs, fleet.Hold{Kind: fleet.HoldAdoption, Message: "it was taken over and differs from what is declared; apply once more to change it: " + list(t.seen.resource.Differs)})
 	}
 	if t.held() && t.seen.fresh && t.seen.drifted() {
 		hs = append(hs, fleet.Hold{Kind: fleet.HoldObserve, Message: "remediation is \"observe\": drift is shown, not corrected"})
@@ -158,6 +164,9 @@ func event(in Input, kind fleet.EventType, reason, message string) fleet.Event {
 // nextDue returns the earliest time at which time alone may change the outcome.
 func nextDue(in Input, out Output) time.Time {
 	s := out.Status
+	if rendersAnew(in, s) {
+		return in.Now
+	}
 	var due []time.Time
 	add := func(at *time.Time) {
 		if at != nil && at.After(in.Now) {

@@ -15,9 +15,6 @@ import (
 func report(in Input, out *Output) {
 	t := &turn{in: in, s: out.Status, latest: latestOf(in, *out), seen: out.seen}
 	t.gate = t.readGate()
-	if in.NotRenderable == nil { // else nobody knows which hosts it is to have
-		t.s.Aliases = expireAliases(t.s.Aliases, in.Now)
-	}
 	t.s.Conditions = nil
 	for _, rule := range fleet.ConditionRules() {
 		c := fleet.Condition{Type: rule.Type}
@@ -41,11 +38,8 @@ func report(in Input, out *Output) {
 
 // set puts a condition; its time moves only with its status.
 func (t *turn) set(ct fleet.ConditionType, status fleet.ConditionStatus, reason fleet.Reason, message string) {
-	if len(message) > 1024 {
-		message = message[:1024]
-	}
 	c := fleet.Condition{
-		Type: ct, Status: status, Reason: reason, Message: message,
+		Type: ct, Status: status, Reason: reason, Message: cut(message),
 		ObservedGeneration: t.s.Generation, LastTransitionTime: t.in.Now,
 	}
 	i := slices.IndexFunc(t.s.Conditions, func(old fleet.Condition) bool { return old.Type == ct })
@@ -109,6 +103,10 @@ func (t *turn) instanceObserved() {
 
 func (t *turn) converged() {
 	v := t.seen
+	if t.in.kubernetes() {
+		t.resourceConverged()
+		return
+	}
 	image := func(reason fleet.Reason, message string) {
 		t.set(fleet.ConditionImageConverged, fleet.False, reason, message)
 	}
@@ -202,7 +200,7 @@ func (t *turn) progressing() {
 	}
 	switch {
 	case t.in.Intent.Deleting != nil:
-		set(fleet.True, fleet.ReasonDeleting, "")
+		set(fleet.True, fleet.ReasonDeleting, t.leaving())
 	case s.Clock.Expired:
 		set(fleet.False, fleet.ReasonStalled, fmt.Sprintf("not settled after %s; work goes on", t.in.Region.StallAfter))
 	case s.Plan != nil && s.Plan.Kind == fleet.PlanReplace:

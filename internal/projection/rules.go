@@ -45,6 +45,18 @@ const (
 	RuleURLOnce        Rule = "P15 the published url switches when the new one answers"
 	RuleSilence        Rule = "G1 a restart rewrites nothing"
 	RuleSettledRefusal Rule = "P5 clears a refusal"
+
+	RuleK4Foreign     Rule = "K4 a foreign object is left alone"
+	RuleK4Terminating Rule = "P4 nothing is planned for an object that is being deleted"
+	RuleK6Adoption    Rule = "K6 what was taken over is changed when it is applied"
+	RuleK6Record      Rule = "K6 the record of what was taken over ends with it"
+	RuleK7Withdrawn   Rule = "K7 a host is given back when nothing routes it any more"
+	RuleK7Rerender    Rule = "K7 what a turn changes of the document is rendered at once"
+	RuleP4NoImage     Rule = "P4 provisioning until the instance reports an image"
+	RuleP5SameObject  Rule = "P5 another object converges anew"
+	RuleP18Direct     Rule = "P18 only the cluster itself says that an object is gone"
+	RuleK3Once        Rule = "K3 what the schema lacks is told once"
+	RuleS6Object      Rule = "S6 a plan for what is no longer there is dropped"
 )
 
 // step is a rule that may end the projection.
@@ -134,6 +146,9 @@ func (t *turn) see() bool {
 	}
 	same := t.seen.ids(mine) == t.seen.ids(t.s.Containers)
 	t.s.Containers, t.s.ObservedImageTag = mine, t.seen.tag
+	if t.in.kubernetes() {
+		same = t.seeResource()
+	}
 	switch {
 	case !t.seen.image.equal() || !t.seen.document || !t.seen.running:
 		t.s.ConvergedAt = nil
@@ -185,9 +200,11 @@ func (t *turn) stall() bool {
 func (t *turn) waitsFor() string {
 	switch {
 	case t.seen.presence == foreign:
-		return "container " + t.seen.owner
+		return t.seen.owner
 	case t.seen.presence == absent:
 		return "there is no instance"
+	case t.seen.resource != nil && !t.seen.converged:
+		return t.resourceLacks()
 	case !t.seen.document:
 		return "the instance does not run the desired document"
 	case !t.seen.running:
@@ -208,7 +225,7 @@ func (t *turn) absent() bool {
 	}
 	switch t.seen.presence {
 	case foreign:
-		message := "container " + t.seen.owner + "; it is left alone: remove or rename it, and the server is made"
+		message := t.seen.owner + "; it is left alone: " + t.makeRoom()
 		t.become(fleet.StatusFailed, fleet.ReasonForeignInstance, message)
 		t.fail(fleet.ReasonForeignInstance, message)
 		return true
@@ -218,6 +235,12 @@ func (t *turn) absent() bool {
 		}
 		return true
 	case present:
+	}
+	if t.seen.unborn() && t.in.rule(RuleP4NoImage) {
+		if t.s.Status != fleet.StatusFailed {
+			t.become(fleet.StatusProvisioning, "", "")
+		}
+		return true
 	}
 	return false
 }
@@ -271,7 +294,7 @@ func (t *turn) destroy() bool {
 	if !t.in.rule(RuleP18Absence) {
 		t.seen.fresh = true
 	}
-	if t.seen.fresh && t.s.Plan == nil && t.s.VolumesRemoved && len(t.s.Containers) == 0 {
+	if t.seen.fresh && t.s.Plan == nil && t.gone() {
 		t.become(fleet.StatusDestroyed, fleet.ReasonGone, "")
 		t.remove = true
 	}

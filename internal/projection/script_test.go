@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -150,6 +151,10 @@ func brief(p *fleet.Plan) string {
 	var out []string
 	for _, task := range p.Tasks {
 		s := string(task.Kind)
+		if task.Kind == fleet.TaskApply || task.Kind == fleet.TaskDelete {
+			out = append(out, s+" "+cmp.Or(task.UID, "new"))
+			continue
+		}
 		if task.Service != "" {
 			s += " " + task.Service
 		}

@@ -37,6 +37,8 @@ type sim struct {
 	telling bool // events are kept
 	events  []fleet.Event
 
+	cluster // of a Kubernetes region
+
 	seen      []fleet.Container // the newest listing, which may be older than the world
 	seenBegun time.Time
 	seenFails bool
@@ -48,6 +50,7 @@ type sim struct {
 type variant struct {
 	helper bool // a second service
 	global bool // a global host
+	kube   bool // a KuraInstance and not containers
 }
 
 // faults are what is not as it should be; the zero value is a healthy world.
@@ -63,6 +66,7 @@ type faults struct {
 	follower   bool // another kurad leads
 	crash      bool // what is started ends at once
 	lag        bool // listings are older than the world, until a fresh one is asked for
+	kubeFaults
 }
 
 const unanswered fleet.Class = "unanswered"
@@ -102,6 +106,10 @@ func (s *sim) desired() fleet.Desired {
 	if s.global {
 		d.GlobalURL = "https://acme.kura.test"
 	}
+	if s.kube {
+		s.document(&d)
+		return d
+	}
 	d.Revision = fmt.Sprintf("%s/%s/%d", s.intent.ImageTag, s.latest.RestartMark, s.doc)
 	carrier := fleet.ServiceDocument{
 		Service: "cache", Name: "kura-acme-eu-cache", Image: "localhost/kura:" + s.intent.ImageTag, Carrier: true,
@@ -123,6 +131,10 @@ func (s *sim) look() {
 		return
 	}
 	s.seenBegun, s.seen, s.silent = s.now, nil, false
+	if s.kube {
+		s.watch()
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.boxes)) {
 		b := s.boxes[name]
 		c := fleet.Container{Name: name, ID: b.id, Service: b.service, Image: "localhost/kura:" + b.tag, State: b.state, Digest: b.dig}
@@ -145,6 +157,9 @@ func (s *sim) look() {
 
 // serving reports whether the endpoint answers.
 func (s *sim) serving() bool {
+	if s.kube {
+		return s.endpoint == "" && s.ours() && s.obj.observed != ""
+	}
 	return s.endpoint == "" && s.boxes["kura-acme-eu-cache"].state == fleet.ContainerRunning
 }
 
@@ -171,7 +186,7 @@ func (s *sim) input() Input {
 	if s.silent {
 		return in
 	}
-	in.Seen.Instance = fleet.InstanceObservation{Begun: s.seenBegun, Containers: s.seen}
+	in.Seen.Instance = fleet.InstanceObservation{Begun: s.seenBegun, Containers: s.seen, Resource: s.seenObj, Direct: s.asked}
 	if s.seenFails {
 		in.Seen.Instance.Unreadable = &fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: "refused", Since: s.now, Count: 1}
 	}
@@ -226,7 +241,7 @@ func (s *sim) act() string {
 		copied := task
 		s.late = &copied
 	default:
-		known := task.Digest == "" || slices.ContainsFunc(s.desired().Containers.Services, func(d fleet.ServiceDocument) bool { return d.Digest == task.Digest })
+		known := task.Digest == "" || s.kube && task.Digest == s.desired().Revision || !s.kube && slices.ContainsFunc(s.desired().Containers.Services, func(d fleet.ServiceDocument) bool { return d.Digest == task.Digest })
 		if !known { // the document of an earlier intent is rendered no more
 			o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonDrifted
 			break
@@ -244,6 +259,9 @@ func (s *sim) act() string {
 
 // effect is what the engine does.
 func (s *sim) effect(t fleet.Task, o *fleet.Outcome) string {
+	if s.kube {
+		return s.applied(t, o)
+	}
 	name, b := "", box{}
 	for n, x := range s.boxes {
 		if t.ContainerID != "" && x.id == t.ContainerID {
@@ -358,6 +376,9 @@ func (s *sim) wait(until time.Time) {
 // heal makes the world healthy and takes every hold away.
 func (s *sim) heal() {
 	s.faults = faults{}
+	if s.kube {
+		s.clusterHeals()
+	}
 	for name, b := range s.boxes {
 		if b.foreign {
 			delete(s.boxes, name)

@@ -60,7 +60,7 @@ func TestVerdict_rowByRow(t *testing.T) {
 
 func TestVerdict_everyHoldHasAReason(t *testing.T) {
 	seen := map[fleet.Reason]bool{}
-	for _, k := range []fleet.HoldKind{fleet.HoldPaused, fleet.HoldObserve, fleet.HoldAdmission, fleet.HoldNotLeader, fleet.HoldOwnership} {
+	for _, k := range []fleet.HoldKind{fleet.HoldPaused, fleet.HoldObserve, fleet.HoldAdmission, fleet.HoldNotLeader, fleet.HoldOwnership, fleet.HoldAdoption} {
 		r := holdReason(k)
 		if seen[r] || r == fleet.ReasonHeld {
 			t.Errorf("%s shows as %s, as another does", k, r)

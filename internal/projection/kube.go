@@ -1,0 +1,162 @@
+package projection
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// kubernetes reports whether the server is a KuraInstance.
+func (in Input) kubernetes() bool { return in.Desired.Kubernetes != nil }
+
+// lookAtResource reads an observed KuraInstance against the desired one. What runs is the
+// controller's to say: the image is the one whose roll-out it reported complete.
+func (v *instance) lookAtResource(in Input) {
+	v.presence, v.image, v.parsable = absent, imageNone, true
+	r := in.Seen.Instance.Resource
+	if r == nil {
+		return
+	}
+	if r.Foreign != "" && in.rule(RuleK4Foreign) {
+		v.presence, v.owner = foreign, taken(describe(*r), r.Foreign)
+		return
+	}
+	v.presence, v.resource = present, r
+	if r.ObservedImage != "" {
+		v.image = imageEqual
+		v.weigh(fleet.Container{Image: r.ObservedImage}, in.Desired.ImageTag)
+	}
+	v.document = r.Revision == in.Desired.Kubernetes.Revision && len(r.Differs) == 0
+	v.running = !r.Deleting || !in.rule(RuleK4Terminating)
+	v.converged = v.image == imageEqual && v.document && v.running
+}
+
+// seeResource takes over what a good read saw of the server's KuraInstance, and reports
+// whether it is the one that was seen before.
+func (t *turn) seeResource() (same bool) {
+	is, was := t.in.Seen.Instance.Resource, t.s.Resource
+	t.s.Resource = is
+	if a := t.s.AdoptedResource; a != nil && t.in.rule(RuleK6Record) && (is == nil || is.UID != a.UID || is.Foreign == "" && !is.Adopted) {
+		t.s.AdoptedResource = nil // it is gone, or carries our labels
+	}
+	return is != nil && was != nil && (is.UID == was.UID || !t.in.rule(RuleP5SameObject))
+}
+
+// unconfirmed reports whether the KuraInstance was taken over from somebody else and
+// differs in more than metadata, and nobody has applied that since (K6).
+func (t *turn) unconfirmed() bool {
+	a, r := t.s.AdoptedResource, t.seen.resource
+	return a != nil && r != nil && t.seen.readable && r.Adopted && r.UID == a.UID && a.Generation == t.in.Intent.Generation &&
+		t.in.Intent.Deleting == nil && slices.ContainsFunc(r.Differs, beyondMetadata) && t.in.rule(RuleK6Adoption)
+}
+
+func beyondMetadata(d fleet.FieldDifference) bool { return !strings.HasPrefix(d.Path, "metadata.") }
+
+// gone reports whether nothing of a destroyed server is left. A watch may be behind the
+// cluster, so of a KuraInstance only the cluster itself says so; a foreign one counts as
+// absence (P18).
+func (t *turn) gone() bool {
+	if !t.in.kubernetes() {
+		return t.s.VolumesRemoved && len(t.s.Containers) == 0
+	}
+	return t.seen.presence != present && (t.in.Seen.Instance.Direct || !t.in.rule(RuleP18Direct))
+}
+
+// asks reports whether only the cluster's own answer is missing to a destroyed server's end.
+func (t *turn) asks() bool {
+	return t.in.kubernetes() && t.s.Status == fleet.StatusDestroying && t.seen.presence != present && !t.in.Seen.Instance.Direct
+}
+
+// resource plans what brings the KuraInstance to its document: one apply, to the very
+// object that was seen. One that somebody deletes is made anew when it is gone.
+func (b *builder) resource() {
+	doc, r := b.in.Desired.Kubernetes, b.seen.resource
+	task := fleet.Task{Kind: fleet.TaskApply, Name: doc.Name, Digest: doc.Revision}
+	switch {
+	case r == nil:
+	case !b.seen.running, b.seen.document, !b.in.rule(RuleP14Document):
+		return
+	default:
+		task.UID, task.Adopted = r.UID, r.Adopted
+	}
+	b.add(task)
+}
+
+// deleteResource plans the end of the server's KuraInstance.
+func (b *builder) deleteResource() {
+	if r := b.seen.resource; r != nil && !r.Deleting {
+		b.add(fleet.Task{Kind: fleet.TaskDelete, Name: r.Name, UID: r.UID, Adopted: r.Adopted})
+	}
+}
+
+// fits reports whether a stored plan is still for the KuraInstance that there is: it may
+// have gone, become somebody else's, or be as desired already.
+func (t *turn) fits(p *fleet.Plan) bool {
+	if !t.in.kubernetes() || !t.seen.readable || !t.effectsOver() || !t.in.rule(RuleS6Object) {
+		return true
+	}
+	b := builder{in: t.in, seen: t.seen}
+	if p.Kind == fleet.PlanDestroy {
+		b.deleteResource()
+	} else {
+		b.resource()
+	}
+	return len(b.tasks) == 1 && len(p.Tasks) == 1 && b.tasks[0].UID == p.Tasks[0].UID && b.tasks[0].Adopted == p.Tasks[0].Adopted && t.seen.presence != foreign
+}
+
+// rendersAnew reports whether the turn changes what the server renders to: the hosts that
+// stay routed beside the declared ones (K7). Nothing else asks for the turn that sees it.
+func rendersAnew(in Input, s fleet.Status) bool {
+	return in.kubernetes() && in.Prev != nil && !slices.Equal(led(*in.Prev, in.Desired.Hosts), led(s, in.Desired.Hosts)) && in.rule(RuleK7Rerender)
+}
+
+// led are the hosts beside the declared ones that lead clients to the server, sorted.
+func led(s fleet.Status, declared fleet.Hosts) []string {
+	hosts := []string{hostOf(s.PublishedURL)}
+	for _, a := range s.Aliases {
+		if !a.Ended {
+			hosts = append(hosts, a.Host)
+		}
+	}
+	hosts = slices.DeleteFunc(hosts, func(h string) bool {
+		return h == "" || h == declared.Public || h == declared.GRPC || h == declared.Global
+	})
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// withdrawn reports whether the KuraInstance routes no more hosts than its document says,
+// from which aliases that had ended before are left out.
+func (t *turn) withdrawn() bool {
+	return t.seen.fresh && (t.seen.resource == nil || t.seen.document) || !t.in.rule(RuleK7Withdrawn)
+}
+
+// describe names a KuraInstance.
+func describe(r fleet.KubeInstance) string {
+	return fmt.Sprintf("KuraInstance %s/%s", r.Namespace, r.Name)
+}
+
+// list says how fields differ.
+func list(ds []fleet.FieldDifference) string {
+	texts := make([]string, 0, len(ds))
+	for _, d := range ds {
+		text := fmt.Sprintf("%s is %s, wanted %s", d.Path, cmp.Or(d.Have, "not there"), cmp.Or(d.Want, "none"))
+		if d.Manager != "" {
+			text += fmt.Sprintf(" (set by %s)", d.Manager)
+		}
+		texts = append(texts, text)
+	}
+	return cut(strings.Join(texts, "; "))
+}
+
+// cut keeps a text short enough to be stored and shown.
+func cut(s string) string {
+	const most = 1024
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most-len("…")], "") + "…"
+	}
+	return s
+}

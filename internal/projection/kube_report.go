@@ -1,0 +1,154 @@
+package projection
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// unborn reports whether the KuraInstance is there and has not completed a roll-out yet.
+func (v instance) unborn() bool { return v.resource != nil && v.image == imageNone }
+
+// resourceConverged sets what is known of the KuraInstance's image and fields.
+func (t *turn) resourceConverged() {
+	v := t.seen
+	image := func(reason fleet.Reason, message string) {
+		t.set(fleet.ConditionImageConverged, fleet.False, reason, message)
+	}
+	switch {
+	case v.presence == foreign:
+		image(fleet.ReasonForeignInstance, v.owner)
+	case v.presence == absent:
+		image(fleet.ReasonAbsent, "")
+	case v.image == imageNone:
+		image(fleet.ReasonRollingOut, "no roll-out is complete yet, wants "+t.in.Desired.ImageTag+t.controllerSays())
+	case !v.parsable:
+		image(fleet.ReasonUnparsableImage, fmt.Sprintf("the image that runs, %s, has no tag", v.resource.ObservedImage))
+	case v.image == imageOther && t.latest.Status.Open():
+		image(fleet.ReasonRollingOut, fmt.Sprintf("runs %s, wants %s%s", v.tag, t.in.Desired.ImageTag, t.controllerSays()))
+	case v.image == imageOther:
+		image(fleet.ReasonDrifted, fmt.Sprintf("runs %s, wants %s%s", v.tag, t.in.Desired.ImageTag, t.controllerSays()))
+	default:
+		t.set(fleet.ConditionImageConverged, fleet.True, fleet.ReasonConverged, "")
+	}
+	document := func(status fleet.ConditionStatus, reason fleet.Reason, message string) {
+		t.set(fleet.ConditionManifestConverged, status, reason, message)
+	}
+	switch {
+	case v.presence == foreign:
+		document(fleet.False, fleet.ReasonForeignInstance, v.owner)
+	case v.presence == absent:
+		document(fleet.False, fleet.ReasonAbsent, "")
+	case !v.running:
+		document(fleet.False, fleet.ReasonTerminating, describe(*v.resource)+" is being deleted; it is made again when it is gone")
+	case !v.document:
+		document(fleet.False, fleet.ReasonDocumentDiffers, t.documentDiffers())
+	case len(v.resource.Held) > 0:
+		document(fleet.True, fleet.ReasonFieldConflict, fieldsHeld(v.resource.Held))
+	case len(v.resource.Dropped) > 0:
+		document(fleet.True, fleet.ReasonSchemaTooOld, fieldsDropped(v.resource.Dropped))
+	default:
+		document(fleet.True, fleet.ReasonConverged, "")
+	}
+}
+
+// resourceLacks says what keeps a KuraInstance from being as desired.
+func (t *turn) resourceLacks() string {
+	v := t.seen
+	switch {
+	case !v.running:
+		return describe(*v.resource) + " is being deleted, and is still there"
+	case !v.document:
+		return describe(*v.resource) + ": " + t.documentDiffers()
+	case v.image == imageNone:
+		return "no roll-out is complete yet" + t.controllerSays()
+	default:
+		return fmt.Sprintf("the roll-out has not ended: runs %s, wants %s%s", v.tag, t.in.Desired.ImageTag, t.controllerSays())
+	}
+}
+
+// leaving says what a server that is destroyed waits for.
+func (t *turn) leaving() string {
+	if r := t.seen.resource; r != nil && r.Deleting {
+		return describe(*r) + " is deleted, and stays until its finalizers are done"
+	}
+	return ""
+}
+
+func (t *turn) documentDiffers() string {
+	if ds := t.seen.resource.Differs; len(ds) > 0 {
+		return list(ds)
+	}
+	return "the desired document has not been applied yet"
+}
+
+// controllerSays is the controller's own message, where it has one.
+func (t *turn) controllerSays() string {
+	if m := t.seen.resource.Message; m != "" {
+		return " (the controller says: " + m + ")"
+	}
+	return ""
+}
+
+// makeRoom is what a person does about a foreign instance.
+func (t *turn) makeRoom() string {
+	r := t.in.Seen.Instance.Resource
+	switch {
+	case r == nil:
+		return "remove or rename it, and the server is made"
+	case r.Foreign == fleet.NotByKurad:
+		return "take it over with terraform import, or delete it, and the server is made"
+	default:
+		return "delete it, and the server is made"
+	}
+}
+
+func fieldsHeld(ds []fleet.FieldDifference) string {
+	return "fields that other managers applied stay as they are: " + list(ds) + "; force_conflicts = true takes them over"
+}
+
+func fieldsDropped(paths []string) string {
+	return "the cluster's schema of KuraInstance lacks " + strings.Join(paths, ", ") + "; update the CRD to have them"
+}
+
+// told reports whether a turn has said how the fields of the stored KuraInstance are; the
+// one that stores an adoption has not.
+func told(s fleet.Status) bool {
+	switch condition(s, fleet.ConditionManifestConverged).Reason {
+	case fleet.ReasonConverged, fleet.ReasonDocumentDiffers, fleet.ReasonSchemaTooOld, fleet.ReasonFieldConflict, fleet.ReasonTerminating:
+		return true
+	default:
+		return false
+	}
+}
+
+// fieldEvent tells something of an instance's fields.
+type fieldEvent struct {
+	reason fleet.Reason
+	text   string
+}
+
+// fieldEvents are told once, when the schema is first seen to lack a field, or another
+// manager to hold one (K1, K3).
+func fieldEvents(in Input, prev fleet.Status, is *fleet.KubeInstance) []fieldEvent {
+	if is == nil || is.Foreign != "" || in.Intent.Deleting != nil {
+		return nil
+	}
+	was := &fleet.KubeInstance{}
+	if prev.Resource != nil && told(prev) && in.rule(RuleK3Once) {
+		was = prev.Resource
+	}
+	var es []fieldEvent
+	if fresh := slices.DeleteFunc(slices.Clone(is.Dropped), func(path string) bool { return slices.Contains(was.Dropped, path) }); len(fresh) > 0 {
+		es = append(es, fieldEvent{fleet.ReasonSchemaTooOld, fieldsDropped(fresh)})
+	}
+	known := func(d fleet.FieldDifference) bool {
+		return slices.ContainsFunc(was.Held, func(o fleet.FieldDifference) bool { return o.Path == d.Path && o.Manager == d.Manager })
+	}
+	if fresh := slices.DeleteFunc(slices.Clone(is.Held), known); len(fresh) > 0 {
+		es = append(es, fieldEvent{fleet.ReasonFieldConflict, fieldsHeld(fresh)})
+	}
+	return es
+}

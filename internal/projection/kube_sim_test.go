@@ -1,0 +1,243 @@
+package projection
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// object is the KuraInstance of the model's name in the model's cluster.
+type object struct {
+	uid      string
+	made     time.Time
+	spec     string // the revision that was applied last
+	observed string // the image of the last complete roll-out
+	image    string // what is to be rolled out
+
+	owner    string // whose it is; "" ours, by its labels
+	edited   bool   // a field of the spec was changed by hand
+	labels   bool   // a label was
+	held     bool   // another manager applied a field with a value of its own
+	deleting bool   // it waits for a finalizer
+}
+
+// cluster is the world of a server of a Kubernetes region.
+type cluster struct {
+	obj  *object
+	uids int
+	// asked says that the newest read asked the cluster itself, for this turn.
+	asked   bool
+	seenObj *fleet.KubeInstance // the newest read
+}
+
+// kubeFaults are what is not as it should be in a cluster.
+type kubeFaults struct {
+	stuck     bool // the controller rolls nothing out
+	finalizer bool // what is deleted stays for a while
+	old       bool // the schema lacks a field
+}
+
+const kubeName = "kura-acme-eu"
+
+// document renders the model's KuraInstance; as Render does, it keeps the hosts routed
+// that lead clients to the server.
+func (s *sim) document(d *fleet.Desired) {
+	var aliases []string
+	if s.status != nil {
+		aliases = led(*s.status, d.Hosts)
+	}
+	d.Revision = fmt.Sprintf("%s/%s/%d/%s", s.intent.ImageTag, s.latest.RestartMark, s.doc, strings.Join(aliases, "+"))
+	d.Kubernetes = &fleet.KubeDocument{Cluster: "local", Namespace: "kura", Name: kubeName, Revision: d.Revision}
+}
+
+// imageOf is the image of a document of the model.
+func imageOf(revision string) string {
+	tag, _, _ := strings.Cut(revision, "/")
+	return "registry.test/kura:" + tag
+}
+
+// takenOver is what is recorded of a KuraInstance that was taken over.
+func (s *sim) takenOver() *fleet.KubeAdoption {
+	if s.status == nil {
+		return nil
+	}
+	return s.status.AdoptedResource
+}
+
+// adopted reports whether the object is ours by the record only.
+func (s *sim) adopted() bool {
+	a := s.takenOver()
+	return s.obj != nil && s.obj.owner == fleet.NotByKurad && a != nil && a.UID == s.obj.uid
+}
+
+// unconfirmed reports whether the object was taken over, differs in its spec, and waits
+// for somebody to apply it.
+func (s *sim) unconfirmed() bool {
+	return s.adopted() && s.obj.edited && s.takenOver().Generation == s.intent.Generation && s.intent.Deleting == nil
+}
+
+// ours reports whether there is an object that is the server's.
+func (s *sim) ours() bool { return s.obj != nil && (s.obj.owner == "" || s.adopted()) }
+
+// reading is what the runtime makes of the object, compared with the document.
+func (s *sim) reading() *fleet.KubeInstance {
+	o := s.obj
+	if o == nil {
+		return nil
+	}
+	r := &fleet.KubeInstance{Namespace: "kura", Name: kubeName, UID: o.uid, Deleting: o.deleting, SpecImage: o.image, ObservedImage: o.observed}
+	if !s.ours() {
+		r.Foreign = o.owner
+		return r
+	}
+	r.Revision, r.Adopted = o.spec, s.adopted()
+	if o.edited {
+		r.Differs = append(r.Differs, fleet.FieldDifference{Path: "spec.storageSize", Have: `"1Gi"`, Want: `"2Gi"`, Manager: "kubectl-edit"})
+	}
+	if o.labels || r.Adopted {
+		r.Differs = slices.Insert(r.Differs, 0, fleet.FieldDifference{Path: "metadata.labels[tuist.dev/account]", Want: `"acme"`})
+	}
+	if o.held {
+		r.Held = []fleet.FieldDifference{{Path: "spec.replicas", Have: "3", Want: "2", Manager: "autoscaler"}}
+	}
+	if s.old {
+		r.Dropped = []string{"spec.clientHostAliases"}
+	}
+	return r
+}
+
+// watch is what the watch shows now.
+func (s *sim) watch() {
+	s.roll()
+	s.seenObj, s.asked = s.reading(), false
+}
+
+// refresh asks the cluster itself.
+func (s *sim) refresh() {
+	s.look()
+	s.asked = s.kube && !s.seenFails
+}
+
+// roll lets the controller end the roll-out, and the object go that nothing holds.
+func (s *sim) roll() {
+	if s.obj == nil {
+		return
+	}
+	o := *s.obj
+	if o.deleting && !s.finalizer {
+		s.obj = nil
+		return
+	}
+	if !s.stuck {
+		o.observed = o.image
+	}
+	s.obj = &o
+}
+
+// change changes the object in the cluster.
+func (s *sim) change(do func(*object)) {
+	o := *s.obj
+	do(&o)
+	s.obj = &o
+}
+
+// create makes an object that nobody has rolled out yet.
+func (s *sim) create(o object) {
+	s.uids++
+	o.uid, o.made = fmt.Sprintf("uid%d", s.uids), s.now
+	s.obj = &o
+}
+
+// applied is what the cluster does with a task.
+func (s *sim) applied(t fleet.Task, o *fleet.Outcome) string {
+	drifted := func() { o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonDrifted }
+	refused := func(r fleet.Reason) { o.Class, o.Reason, o.Message = fleet.ClassRefused, r, "refused" }
+	switch {
+	case t.UID != "" && (s.obj == nil || s.obj.uid != t.UID):
+		if t.Kind == fleet.TaskApply {
+			drifted()
+		}
+		return ""
+	case s.obj != nil && !s.ours():
+		refused(fleet.ReasonForeignInstance)
+		return ""
+	}
+	switch t.Kind {
+	case fleet.TaskApply:
+		if s.obj == nil {
+			s.create(object{})
+		}
+		if s.obj.held {
+			refused(fleet.ReasonFieldConflict)
+			return ""
+		}
+		s.change(func(o *object) {
+			o.spec, o.image, o.edited, o.labels, o.owner = t.Digest, imageOf(t.Digest), false, false, ""
+		})
+	case fleet.TaskDelete:
+		if t.UID == "" {
+			return "a delete without the object's uid"
+		}
+		if s.obj == nil {
+			return ""
+		}
+		if !s.finalizer {
+			s.obj = nil
+			return ""
+		}
+		s.change(func(o *object) { o.deleting = true })
+	default:
+		return "a task of another runtime: " + t.Describe()
+	}
+	return ""
+}
+
+// resourceEnded reports whether the cluster holds what was declared, and nothing else.
+func (s *sim) resourceEnded(d fleet.Desired) bool {
+	o := s.obj
+	return o != nil && o.owner == "" && o.spec == d.Revision && o.observed == imageOf(d.Revision) && !o.edited && !o.labels && !o.deleting
+}
+
+// clusterHeals takes from the cluster what no kurad can mend, and applies what waits for
+// somebody to apply it.
+func (s *sim) clusterHeals() {
+	if s.obj == nil {
+		return
+	}
+	if !s.ours() || s.obj.owner != "" && s.obj.spec != "" { // ours once: its record ends any time
+		s.obj = nil
+		return
+	}
+	if s.unconfirmed() {
+		s.declare(s.intent.ImageTag, "")
+	}
+	s.change(func(o *object) { o.held = false })
+}
+
+// kubeKey is what tells states of a cluster apart.
+func (s *sim) kubeKey(w func(...any), d fleet.Desired) {
+	f := s.kubeFaults
+	w(f.stuck, f.finalizer, f.old, s.asked)
+	if o := s.obj; o != nil {
+		w("object", o.spec == d.Revision, o.image == imageOf(d.Revision), o.observed == imageOf(d.Revision), o.observed == "", o.observed == "registry.test/kura",
+			cmp.Or(o.owner, "us"), o.edited, o.labels, o.held, o.deleting, s.adopted())
+	}
+	if r := s.seenObj; r != nil && (s.lag || s.asked) {
+		w("seen", r.UID == uidOf(s.obj), r.Revision == d.Revision, r.ObservedImage == imageOf(d.Revision), r.ObservedImage == "", r.Foreign, r.Deleting, r.Adopted, len(r.Differs), len(r.Held), len(r.Dropped))
+	}
+	if st := s.status; st != nil {
+		a := st.AdoptedResource
+		w("stored", a != nil, a != nil && a.Generation == s.intent.Generation, st.Resource != nil && st.Resource.UID == uidOf(s.obj), st.Resource != nil && len(st.Resource.Dropped) > 0)
+	}
+}
+
+func uidOf(o *object) string {
+	if o == nil {
+		return ""
+	}
+	return o.uid
+}
