@@ -53,9 +53,9 @@ func (r run) execute(ctx context.Context) fleet.Outcome {
 		return r.onContainer(ctx, r.remove)
 	case fleet.TaskRemoveVolumes:
 		return r.removeVolumes(ctx)
-	default:
-		return refuse(fleet.ReasonInvalid, "this kurad knows no task %q", r.task.Kind)
+	case fleet.TaskApply, fleet.TaskDelete: // a cluster's
 	}
+	return refuse(fleet.ReasonInvalid, "this kurad knows no task %q of an engine", r.task.Kind)
 }
 
 // onContainer runs a step on the container that the task names by id, nil where it is

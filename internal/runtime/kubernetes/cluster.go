@@ -1,0 +1,225 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+var gvr = apischema.GroupVersionResource{Group: fleet.KubeGroup, Version: fleet.KubeVersion, Resource: fleet.KubeResource}
+
+// Cluster is a Kubernetes cluster that runs KuraInstances of one environment, among
+// others'.
+type Cluster struct {
+	cfg    Config
+	log    hclog.Logger
+	rest   rest.Interface
+	client dynamic.Interface
+	hangUp func()
+	owners ownerSets
+	live   liveSchema
+
+	mu       sync.Mutex
+	pictures map[string]*picture // by namespace
+}
+
+// Open prepares a cluster. It talks to nobody: a cluster that is not there yet shows in
+// Observe and heals by itself.
+func Open(cfg Config) (*Cluster, error) {
+	if cfg.REST == nil {
+		return nil, fmt.Errorf("open cluster %q: no way to reach it is given", cfg.Name)
+	}
+	if cfg.Environment.Name == "" {
+		return nil, fmt.Errorf("open cluster %q: no environment is given, so nothing on it could be told to be ours", cfg.Name)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	log := cfg.Logger.With("cluster", cfg.Name)
+	rc := dynamic.ConfigFor(cfg.REST)
+	rc.QPS, rc.Burst = cmp.Or(cfg.QPS, defaultQPS), cmp.Or(cfg.Burst, defaultBurst)
+	rc.UserAgent = cmp.Or(cfg.REST.UserAgent, fleet.KubeFieldManager)
+	rc.WarningHandlerWithContext = warnings{log}
+	base, _, err := rest.DefaultServerUrlFor(rc)
+	if err != nil {
+		return nil, fmt.Errorf("open cluster %q: %w", cfg.Name, err)
+	}
+	if base.Scheme != "https" && !isLoopback(base.Hostname()) {
+		return nil, fmt.Errorf("open cluster %q: %s is not https, and who listens in between would act in our name; write https:// into the kubeconfig", cfg.Name, base.Redacted())
+	}
+	client, hangUp, err := newHTTPClient(rc)
+	if err != nil {
+		return nil, fmt.Errorf("open cluster %q: %w", cfg.Name, err)
+	}
+	restClient, err := rest.UnversionedRESTClientForConfigAndClient(rc, client)
+	if err != nil {
+		return nil, fmt.Errorf("open cluster %q: %w", cfg.Name, err)
+	}
+	return &Cluster{cfg: cfg, log: log, rest: restClient, client: dynamic.New(restClient), hangUp: hangUp, pictures: map[string]*picture{}}, nil
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string { return c.cfg.Name }
+
+// Close ends all connections.
+func (c *Cluster) Close() error {
+	c.hangUp()
+	return nil
+}
+
+// Observe returns what is known of the server's instance, compared with its document.
+// Begun is zero until the namespace has been listed once, and now while its watch
+// stands; while a write of ours goes on it is no later than that.
+func (c *Cluster) Observe(key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) fleet.InstanceObservation {
+	p := c.picture(doc.Namespace)
+	seen := p.look(doc.Name)
+	o := fleet.InstanceObservation{Begun: seen.begun, Unreadable: seen.failure, Direct: seen.direct}
+	if seen.object != nil {
+		o.Resource = c.compared(seen.object, key, doc, adopted, seen.lost)
+		if doc.Revision != "" { // else it was not compared with what is desired
+			p.note(doc.Name, len(o.Resource.Dropped) > 0)
+		}
+	}
+	return o
+}
+
+// Refresh asks the server itself about one instance; what it answers is what Observe
+// shows from then on, with Direct set until something newer is known. An error has
+// fleet.CodeUnavailable, and leaves what Observe shows.
+func (c *Cluster) Refresh(ctx context.Context, namespace, name string) error {
+	const tries = 3
+	p := c.picture(namespace)
+	for range tries {
+		begun, known := c.cfg.Now(), p.look(name).object
+		o, err := c.get(ctx, namespace, name)
+		if err != nil {
+			return c.unavailable(namespace, name, err)
+		}
+		if p.answered(name, o, known, begun) {
+			return nil
+		}
+	}
+	return fleet.Errorf(fleet.CodeUnavailable, "look at %s: it changes too fast to tell what is newest; try again", c.where(namespace, name))
+}
+
+// Read asks the server itself about the server's instance and compares the answer with
+// the document; nil: there is none. An error has fleet.CodeUnavailable. What Observe
+// shows stays.
+func (c *Cluster) Read(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
+	if !c.picture(doc.Namespace).watched() { // else it is up to date
+		c.readSchema(ctx)
+	}
+	o, err := c.get(ctx, doc.Namespace, doc.Name)
+	if err != nil {
+		return nil, c.unavailable(doc.Namespace, doc.Name, err)
+	}
+	if o == nil {
+		return nil, nil
+	}
+	return c.compared(o, key, doc, adopted, lost{}), nil
+}
+
+// Listing returns what is known of a namespace.
+func (c *Cluster) Listing(namespace string) fleet.KubeListing {
+	objects, begun, failure := c.picture(namespace).list()
+	l := fleet.KubeListing{Cluster: c.cfg.Name, Namespace: namespace, Begun: begun, Unreadable: failure}
+	for _, o := range objects {
+		who := ownerOf(o.Labels)
+		l.Instances = append(l.Instances, o.view(who, who.environment != c.cfg.Environment.Name || who.account == "" || who.region == ""))
+	}
+	return l
+}
+
+// get asks the server about one object; nil: the answer says that this very object does
+// not exist (P3).
+func (c *Cluster) get(ctx context.Context, namespace, name string) (*object, error) {
+	u, err := c.instances(namespace).Get(ctx, name, metav1.GetOptions{})
+	if absent(err, name) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.owners.object(u), nil
+}
+
+// unavailable says that a look at an object did not answer.
+func (c *Cluster) unavailable(namespace, name string, err error) error {
+	return fleet.Errorf(fleet.CodeUnavailable, "look at %s: %s", c.where(namespace, name), c.readFailure(namespace, err).Message)
+}
+
+// compared shows an object as it relates to the server's document. One that is not the
+// server's is not compared.
+func (c *Cluster) compared(o *object, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, l lost) *fleet.KubeInstance {
+	uid := ""
+	if adopted != nil {
+		uid = adopted.UID
+	}
+	ours, isAdopted := o.belongs(c.cfg.Environment.Name, key, uid)
+	i := o.view(ownerOf(o.Labels), !ours)
+	if !ours {
+		return &i
+	}
+	i.Adopted = isAdopted
+	var paths []string
+	if l.revision == doc.Revision {
+		paths = l.paths
+	}
+	d := compare(o, doc, c.live.get(), paths)
+	i.Differs, i.Held, i.Dropped = d.differs, d.held, d.dropped
+	return &i
+}
+
+func (c *Cluster) instances(namespace string) dynamic.ResourceInterface {
+	return c.client.Resource(gvr).Namespace(namespace)
+}
+
+func (c *Cluster) picture(namespace string) *picture {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pictures[namespace]
+	if p == nil {
+		p = newPicture(c.cfg.Now)
+		c.pictures[namespace] = p
+	}
+	return p
+}
+
+func (c *Cluster) all() []*picture {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.pictures))
+}
+
+// warnings logs what the server adds to its answers.
+type warnings struct{ log hclog.Logger }
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _ string, text string) {
+	w.log.Debug("warning of the API server", "text", text)
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func metaTime(t time.Time) metav1.Time { return metav1.NewTime(t) }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

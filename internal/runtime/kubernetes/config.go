@@ -1,0 +1,159 @@
+package kubernetes
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	api "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Config describes one cluster.
+type Config struct {
+	Name string
+	// REST says how the API server is reached. Its UserAgent is how we call ourselves
+	// there; QPS and Burst below count, not its own.
+	REST  *rest.Config
+	QPS   float32 // calls per second; 0: 50
+	Burst int     // calls at once; 0: 100
+
+	Environment fleet.Environment
+	Logger      hclog.Logger     // nil: none
+	Now         func() time.Time // nil: time.Now
+}
+
+const (
+	defaultQPS   = float32(50)
+	defaultBurst = 100
+)
+
+// inCluster is the context that stands for the account of the pod that kurad runs in.
+const inCluster = "in-cluster"
+
+const clusterExample = "name=context[,qps=50][,burst=100] or name=in-cluster"
+
+// ParseClusters reads clusters as they are given on the command line:
+//
+//	name=context[,qps=50][,burst=100]
+//	name=in-cluster
+//
+// A context is one of the file kubeconfig, or, where that is "", of those that KUBECONFIG
+// lists or of ~/.kube/config; in-cluster is the account of the pod that kurad runs in.
+// What is not said here (environment, logger, clock) is for the caller to add.
+func ParseClusters(kubeconfig string, flags []string) ([]Config, error) {
+	if kubeconfig != "" && len(flags) == 0 {
+		return nil, fmt.Errorf("--kubeconfig %s is given, and no --cluster: name those of its contexts that kurad may use, such as --cluster eu=<context>", kubeconfig)
+	}
+	var out []Config
+	contexts := contexts{path: kubeconfig}
+	seen := map[string]bool{}
+	for _, flag := range flags {
+		c, context, err := parseCluster(flag)
+		if err == nil && seen[c.Name] {
+			err = fmt.Errorf("the name %q is given twice; choose another", c.Name)
+		}
+		if err == nil {
+			c.REST, err = contexts.restConfig(context)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--cluster %s: %w", flag, err)
+		}
+		seen[c.Name] = true
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func parseCluster(flag string) (c Config, context string, err error) {
+	parts := strings.Split(flag, ",")
+	name, context, ok := strings.Cut(parts[0], "=")
+	if !ok || name == "" || context == "" {
+		return c, "", fmt.Errorf("write %s", clusterExample)
+	}
+	if !validName(name) {
+		return c, "", fmt.Errorf("the name %q may hold only lower-case letters, digits and -, begins and ends with a letter or digit, and has at most 63", name)
+	}
+	c = Config{Name: name, QPS: defaultQPS, Burst: defaultBurst}
+	seen := map[string]bool{}
+	for _, part := range parts[1:] {
+		key, value, _ := strings.Cut(part, "=")
+		if seen[key] {
+			return c, "", fmt.Errorf("%s is given twice", key)
+		}
+		seen[key] = true
+		switch key {
+		case "qps":
+			f, err := strconv.ParseFloat(value, 32)
+			if err != nil || math.IsNaN(f) || f < 1 || f > 10000 {
+				return c, "", fmt.Errorf("qps=%s is no number of calls per second from 1 to 10000", value)
+			}
+			c.QPS = float32(f)
+		case "burst":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 || n > 10000 {
+				return c, "", fmt.Errorf("burst=%s is no number of calls from 1 to 10000", value)
+			}
+			c.Burst = n
+		default:
+			return c, "", fmt.Errorf("%q is neither qps=… nor burst=…; write %s", part, clusterExample)
+		}
+	}
+	return c, context, nil
+}
+
+// validName takes what fleet takes for a name.
+func validName(s string) bool {
+	for i, r := range s {
+		inside := i > 0 && i < len(s)-1
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && (r != '-' || !inside) {
+			return false
+		}
+	}
+	return len(s) <= 63
+}
+
+// contexts are those of a kubeconfig, which is read once and only when it is needed.
+type contexts struct {
+	path   string
+	loaded *api.Config
+}
+
+func (k *contexts) restConfig(context string) (*rest.Config, error) {
+	if context == inCluster {
+		cfg, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("kurad does not run in a pod with a service account (%w); name a context of a kubeconfig", err)
+		}
+		return cfg, nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.path
+	from := cmp.Or(k.path, strings.Join(rules.Precedence, ", "))
+	if k.loaded == nil {
+		loaded, err := rules.Load()
+		if err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: %w", from, err)
+		}
+		k.loaded = loaded
+	}
+	if _, ok := k.loaded.Contexts[context]; !ok {
+		known := "none"
+		if names := sortedKeys(k.loaded.Contexts); len(names) > 0 {
+			known = strings.Join(names, ", ")
+		}
+		return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", from, context, known)
+	}
+	cfg, err := clientcmd.NewNonInteractiveClientConfig(*k.loaded, context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s, context %q: %w", from, context, err)
+	}
+	return cfg, nil
+}

@@ -1,0 +1,24 @@
+// Package kubernetes observes and changes the KuraInstances of Kubernetes clusters.
+//
+// A watch per namespace keeps a picture of what is there. What Observe shows is that
+// picture, compared with a server's document by a pure function (compare); an answer to a
+// write of ours and a direct read go into the same picture, and the newer one counts.
+//
+// Invariants, with the tests that guard them (TestCluster and the tests of schemas run
+// against a real API server):
+//   - A look that did not answer about the object says nothing about it, and what was last
+//     seen stays (TestP3_…, TestP2_…, TestK3_whatAnOldSchemaLacksIsLeftOutAndToldUntilItIsUpgraded).
+//   - What is not of that server of this environment is left alone: an apply names the UID
+//     it is meant for, or looks first whose the name is; between that look and the apply of
+//     something new lies the time of one call, which the API offers no means to close
+//     (TestCluster/K4_…, L52_…).
+//   - While a write goes on nothing that is seen is newer than its beginning, and what it
+//     was answered is not taken back by a watch that lags (TestL44_…, TestCluster/L44_…).
+//   - changed is called for what Observe shows, once (TestL47_…, TestK2_…).
+//   - An edit by hand is a difference; what another manager applied is held, and forced
+//     only when the document says so (TestP14_…, TestCluster/K1_aConflict…).
+//   - What the live schema lacks is left out and told until the schema has it (TestK3_…).
+//   - A connection that leads nowhere is noticed within 15 s: HTTP/2 asks after 8 s of
+//     silence, and waits 5 s (TestCluster/P2_aConnectionThatLeadsNowhereIsNoticed).
+//   - What an answer means is said in one table, classify (TestFailureClasses_…).
+package kubernetes

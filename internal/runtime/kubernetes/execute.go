@@ -1,0 +1,225 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Execute runs one task of server key, until it succeeded, the server answered otherwise
+// or ctx ended. Every task may be repeated. doc is the server's rendered document; of it
+// a deletion needs only where the instance is.
+func (c *Cluster) Execute(ctx context.Context, key fleet.ServerKey, task fleet.Task, doc fleet.KubeDocument) fleet.Outcome {
+	p := c.picture(doc.Namespace)
+	r := run{Cluster: c, p: p, key: key, task: task, doc: doc}
+	defer p.begin(doc.Name)()
+	o := r.execute(ctx)
+	o.At = c.cfg.Now().UTC()
+	if o.Class != fleet.ClassOK {
+		c.log.Debug("task not done", "server", key, "task", task.ID, "kind", task.Kind, "class", o.Class, "reason", o.Reason, "message", o.Message)
+	}
+	return o
+}
+
+// run is one execution of a task.
+type run struct {
+	*Cluster
+	p    *picture
+	key  fleet.ServerKey
+	task fleet.Task
+	doc  fleet.KubeDocument
+}
+
+func (r run) execute(ctx context.Context) fleet.Outcome {
+	if r.task.Name != "" && r.task.Name != r.doc.Name {
+		return r.replan("the plan was made for the name %s", r.task.Name)
+	}
+	switch r.task.Kind {
+	case fleet.TaskApply:
+		return r.apply(ctx)
+	case fleet.TaskDelete:
+		return r.remove(ctx)
+	case fleet.TaskCreate, fleet.TaskStop, fleet.TaskRename, fleet.TaskStart, fleet.TaskRemove, fleet.TaskRemoveVolumes:
+	}
+	return r.refuse(fleet.ReasonInvalid, "this kurad knows no task %q of a cluster", r.task.Kind)
+}
+
+// apply makes the instance as the document says (K1).
+func (r run) apply(ctx context.Context) fleet.Outcome {
+	if r.task.Digest != "" && r.task.Digest != r.doc.Revision {
+		return r.replan("the document has changed since the plan was made")
+	}
+	uid, out := r.target(ctx)
+	if out != nil {
+		return *out
+	}
+	echo, err := r.patch(ctx, uid, "", r.doc.Force)
+	if undeclared(statusOf(err)) {
+		// The definition has changed, or its schema had not been read.
+		r.readSchema(ctx)
+		echo, err = r.patch(ctx, uid, "", r.doc.Force)
+		if undeclared(statusOf(err)) && r.live.known() {
+			o := r.failed(err)
+			o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonSchemaTooOld
+			o.Message = r.say("the schema that is served differs from the one that applies; it is read again: %s", shorten(err.Error()))
+			return o
+		}
+	}
+	if conflicts(statusOf(err)) && !r.doc.Force {
+		var version string
+		if uid, version, out = r.onlyEdited(ctx, uid); out != nil {
+			return *out
+		}
+		echo, err = r.patch(ctx, uid, version, true)
+	}
+	if err != nil {
+		return r.failed(err)
+	}
+	o := r.owners.object(echo)
+	l := lost{revision: r.doc.Revision, paths: missingFrom(o, r.doc, r.live.get())}
+	r.p.wrote(o, l)
+	return fleet.Outcome{Class: fleet.ClassOK, Answered: true}
+}
+
+// target returns the UID of what to apply to; "": it is created. What is not the server's
+// is left alone (K4): an apply cannot be told to create only, and would merge into it. A
+// plan for something that was there names its UID, which the server checks.
+func (r run) target(ctx context.Context) (uid string, out *fleet.Outcome) {
+	if r.task.UID != "" {
+		o := r.p.look(r.doc.Name).object
+		if o != nil && string(o.UID) == r.task.UID {
+			return r.task.UID, r.mine(o, r.task.UID)
+		}
+		return r.task.UID, nil
+	}
+	o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
+	if err != nil {
+		return "", r.unread(err)
+	}
+	if o == nil {
+		return "", nil
+	}
+	return string(o.UID), r.mine(o, "")
+}
+
+// mine refuses what is not the server's.
+func (r run) mine(o *object, adopted string) *fleet.Outcome {
+	if ours, _ := o.belongs(r.cfg.Environment.Name, r.key, adopted); ours {
+		return nil
+	}
+	out := r.refuse(fleet.ReasonForeignInstance, "it is %s; kurad does not touch it: remove or rename it, or choose another account id or cluster id", ownerOf(o.Labels))
+	return &out
+}
+
+// patch applies the document, without what the schema lacks, to the object that has the
+// UID, at the version, where they are given.
+func (r run) patch(ctx context.Context, uid, version string, force bool) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{Object: r.doc.Manifest()}
+	u.Object["spec"], _ = r.live.get().prune(r.doc.Spec)
+	u.SetUID(types.UID(uid))
+	u.SetResourceVersion(version)
+	return r.instances(r.doc.Namespace).Apply(ctx, r.doc.Name, u, metav1.ApplyOptions{FieldManager: fleet.KubeFieldManager, Force: force})
+}
+
+// onlyEdited returns the UID and version at which nobody applied one of the fields in
+// conflict: all were changed by hand, and an edit is not management (P14). Where somebody
+// did, that is the outcome.
+func (r run) onlyEdited(ctx context.Context, uid string) (seenUID, version string, out *fleet.Outcome) {
+	o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
+	switch {
+	case err != nil:
+		return "", "", r.unread(err)
+	case o == nil || uid != "" && string(o.UID) != uid:
+		replan := r.replan("it was replaced while it was applied")
+		return "", "", &replan
+	}
+	if out := r.mine(o, uid); out != nil {
+		return "", "", out
+	}
+	all := r.doc
+	all.Annotations = maps.Clone(all.Annotations)
+	if all.Annotations == nil {
+		all.Annotations = map[string]string{}
+	}
+	all.Annotations[fleet.KubeAnnotationRevision] = r.doc.Revision
+	held := compare(o, all, r.live.get(), nil).held
+	if len(held) == 0 {
+		return string(o.UID), o.ResourceVersion, nil
+	}
+	var fields []string
+	for _, h := range held {
+		fields = append(fields, fmt.Sprintf("%s (%s applies %s, the document has %s)", h.Path, h.Manager, h.Have, h.Want))
+	}
+	refusal := r.refuse(fleet.ReasonFieldConflict, "another manager holds %s; %s", shorten(strings.Join(fields, ", ")), adviseConflict)
+	return "", "", &refusal
+}
+
+// remove deletes the instance that the task names by its UID, and none that is not the
+// server's.
+func (r run) remove(ctx context.Context) fleet.Outcome {
+	if r.task.UID == "" {
+		return r.replan("the plan names no object to delete")
+	}
+	o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
+	switch {
+	case err != nil:
+		return *r.unread(err)
+	case o == nil:
+		return fleet.Outcome{Class: fleet.ClassOK, Answered: true}
+	case string(o.UID) != r.task.UID:
+		return r.replan("another object has taken its name")
+	}
+	if out := r.mine(o, r.task.UID); out != nil {
+		return *out
+	}
+	err = r.instances(r.doc.Namespace).Delete(ctx, r.doc.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID}})
+	if err != nil && !absent(err, r.doc.Name) {
+		return r.failed(err)
+	}
+	r.p.deleting(r.doc.Name, r.task.UID)
+	return fleet.Outcome{Class: fleet.ClassOK, Answered: true}
+}
+
+// failed is the outcome of an error of a change.
+func (r run) failed(err error) fleet.Outcome {
+	m := classify(err, r.doc.Name)
+	text := shorten(err.Error())
+	if m.advice != "" {
+		text += "; " + m.advice
+	}
+	return fleet.Outcome{Class: m.class, Reason: m.reason, Answered: answeredBy(err), Message: r.say("%s", text)}
+}
+
+// unread is the outcome of a look that did not answer: nothing was changed.
+func (r run) unread(err error) *fleet.Outcome {
+	f := r.readFailure(r.doc.Namespace, err)
+	return &fleet.Outcome{Class: fleet.ClassTransient, Reason: f.Reason, Answered: true, Message: r.say("look at it first: %s", f.Message)}
+}
+
+func (r run) say(format string, args ...any) string {
+	return fmt.Sprintf("%s %s: ", verb(r.task.Kind), r.where(r.doc.Namespace, r.doc.Name)) + fmt.Sprintf(format, args...)
+}
+
+func verb(k fleet.TaskKind) string {
+	if k == fleet.TaskDelete {
+		return "delete"
+	}
+	return "apply"
+}
+
+func (r run) refuse(reason fleet.Reason, format string, args ...any) fleet.Outcome {
+	return fleet.Outcome{Class: fleet.ClassRefused, Reason: reason, Answered: true, Message: r.say(format, args...)}
+}
+
+// replan is the outcome of a task whose plan no longer fits what is there: what is
+// planned next starts from a new observation.
+func (r run) replan(format string, args ...any) fleet.Outcome {
+	return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonDrifted, Answered: true, Message: r.say(format, args...)}
+}

@@ -1,0 +1,162 @@
+package kubernetes
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// path is where a field is.
+type path struct {
+	text  string
+	elems fieldpath.Path
+}
+
+// field returns the path of a key of the object at p. A key that is no plain word, such as a
+// label's, is written in brackets.
+func (p path) field(key string) path {
+	text := key
+	switch {
+	case p.text == "metadata.labels", p.text == "metadata.annotations", strings.ContainsAny(key, "./[] "):
+		text = p.text + "[" + key + "]"
+	case p.text != "":
+		text = p.text + "." + key
+	}
+	return path{text, append(slices.Clip(p.elems), fieldpath.FieldNameElement(key))}
+}
+
+// index returns the path of an element of the list at p.
+func (p path) index(i int) path {
+	return path{p.text + "[" + strconv.Itoa(i) + "]", append(slices.Clip(p.elems), fieldpath.IndexElement(i))}
+}
+
+// holding are the fields that a manager holds.
+type holding struct {
+	manager string
+	applied bool // by an apply; else by an edit of some kind
+	fields  *fieldpath.Set
+}
+
+// owners tells who set the fields of an object.
+type owners []holding
+
+// of returns who besides us set the field at p. One that applied it goes before those
+// that edited it: an edit is not management.
+func (o owners) of(p path) (manager string, applied bool) {
+	for _, h := range o {
+		if h.manager == fleet.KubeFieldManager || applied || !holds(h.fields, p.elems) {
+			continue
+		}
+		if h.applied || manager == "" {
+			manager, applied = h.manager, h.applied
+		}
+	}
+	return manager, applied
+}
+
+func (o owners) equal(other owners) bool {
+	return slices.EqualFunc(o, other, func(a, b holding) bool {
+		return a.manager == b.manager && a.applied == b.applied && (a.fields == b.fields || a.fields.Equals(b.fields))
+	})
+}
+
+// holds reports whether set has the field at p, something within it, or what it is a part
+// of and is held as a whole.
+func holds(set *fieldpath.Set, p fieldpath.Path) bool {
+	for _, e := range p {
+		if e.Index != nil {
+			// Lists are held as a whole, or by elements that are named by their keys.
+			return true
+		}
+		member, below := set.Members.Has(e), set.WithPrefix(e)
+		if below.Empty() {
+			return member
+		}
+		set = below
+	}
+	return true
+}
+
+// maxOwnerSets bounds the different sets of fields that are kept for all objects of a
+// cluster together: one manager holds the same fields in all of them.
+const maxOwnerSets = 1024
+
+// ownerSets reads managedFields.
+type ownerSets struct {
+	mu    sync.Mutex
+	known map[string]*fieldpath.Set
+}
+
+// read returns who holds what below metadata and spec. Who writes only status is left
+// out.
+func (s *ownerSets) read(u *unstructured.Unstructured) owners {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	var out owners
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		fields, _ := entry["fieldsV1"].(map[string]any)
+		if sub, _ := entry["subresource"].(string); sub != "" || len(fields) == 0 {
+			continue
+		}
+		set := s.set(fields)
+		if set == nil || set.Empty() {
+			continue
+		}
+		manager, _ := entry["manager"].(string)
+		operation, _ := entry["operation"].(string)
+		out = append(out, holding{manager: manager, applied: operation == string(metav1.ManagedFieldsOperationApply), fields: set})
+	}
+	return out
+}
+
+// set parses a set of fields, and gives the same one for the same text.
+func (s *ownerSets) set(fields map[string]any) *fieldpath.Set {
+	metadata, kept := map[string]any{}, map[string]any{}
+	if m, ok := fields["f:metadata"].(map[string]any); ok {
+		if labels, ok := m["f:labels"]; ok {
+			metadata["f:labels"] = labels
+		}
+		if annotations, ok := m["f:annotations"].(map[string]any); ok {
+			ours := maps.Clone(annotations)
+			maps.DeleteFunc(ours, func(key string, _ any) bool { return !annotationOfOurs(strings.TrimPrefix(key, "f:")) })
+			if len(ours) > 0 { // an empty set stands for the whole
+				metadata["f:annotations"] = ours
+			}
+		}
+	}
+	if len(metadata) > 0 {
+		kept["f:metadata"] = metadata
+	}
+	if spec, ok := fields["f:spec"]; ok {
+		kept["f:spec"] = spec
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if set, ok := s.known[string(text)]; ok {
+		return set
+	}
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(bytes.NewReader(text)); err != nil {
+		return nil // a form that this version does not know: nobody is known to hold anything
+	}
+	if s.known == nil || len(s.known) >= maxOwnerSets {
+		s.known = map[string]*fieldpath.Set{}
+	}
+	s.known[string(text)] = set
+	return set
+}

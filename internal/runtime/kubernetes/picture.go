@@ -1,0 +1,389 @@
+package kubernetes
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// picture is what is known of a namespace: what its watch has made known, what our own
+// writes answered, and what the server itself was asked. It implements
+// cache.ReflectorStore.
+type picture struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	changed func(name string) // nil: nobody watches
+	objects map[string]*object
+	version string    // that the watch has reached
+	begun   time.Time // of the newest list that answered, or when the watch last said something
+	listing time.Time // when the newest list began
+	live    bool      // a watch stands
+	watches int       // that were established so far
+	failure *fleet.ReadFailure
+	direct  map[string]time.Time // when a direct read of a name began
+	writing map[string]time.Time // when a write that goes on began
+	lost    map[string]lost      // what an apply's answer lacked
+	dropped map[string]bool      // names of which the schema lacks a field
+}
+
+// lost are the fields of a document that were not in the answer to its apply.
+type lost struct {
+	revision string
+	paths    []string
+}
+
+// directFor bounds how long a direct read is newer than what the watch says: while
+// nothing happens, a watch says nothing.
+const directFor = 30 * time.Second
+
+func newPicture(now func() time.Time) *picture {
+	return &picture{
+		now: now, objects: map[string]*object{}, direct: map[string]time.Time{},
+		writing: map[string]time.Time{}, lost: map[string]lost{}, dropped: map[string]bool{},
+	}
+}
+
+// tell says whom to tell of changes. Who begins to watch knows nothing yet: what an earlier
+// watch has shown may be long past, for another kurad may have led since.
+func (p *picture) tell(changed func(name string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changed = changed
+	if changed != nil {
+		p.begun, p.failure = time.Time{}, nil
+		clear(p.objects)
+		clear(p.direct)
+	}
+}
+
+// listBegins notes when a list begins: it may not show what comes later.
+func (p *picture) listBegins() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listing = p.now()
+}
+
+// glance is what a picture knows of one name.
+type glance struct {
+	object  *object
+	begun   time.Time
+	failure *fleet.ReadFailure
+	direct  bool
+	lost    lost
+}
+
+func (p *picture) look(name string) glance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := glance{object: p.objects[name], begun: p.begun, failure: clone(p.failure), lost: p.lost[name]}
+	if p.live {
+		// An established watch is a read that goes on.
+		g.begun = p.now()
+	}
+	if d, ok := p.direct[name]; ok && p.now().Sub(d) < directFor {
+		g.begun, g.direct, g.failure = d, true, nil
+	}
+	if w, ok := p.writing[name]; ok && w.Before(g.begun) {
+		g.begun = w
+	}
+	return g
+}
+
+// list returns all objects by name.
+func (p *picture) list() (all []*object, begun time.Time, failure *fleet.ReadFailure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range sortedKeys(p.objects) {
+		all = append(all, p.objects[name])
+	}
+	begun = p.begun
+	if p.live {
+		begun = p.now()
+	}
+	return all, begun, clone(p.failure)
+}
+
+// update runs f on the picture and tells afterwards the names that it returns as changed.
+func (p *picture) update(f func() (changed []string)) {
+	p.mu.Lock()
+	names, tell := f(), p.changed
+	p.mu.Unlock()
+	if tell == nil {
+		return
+	}
+	for _, name := range names {
+		tell(name)
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (p *picture) Add(obj any) error { return p.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (p *picture) Update(obj any) error {
+	o, ok := obj.(*object)
+	if !ok {
+		return nil
+	}
+	p.update(func() []string {
+		delete(p.direct, o.Name)
+		return p.take(o)
+	})
+	return nil
+}
+
+// take shows o, unless what is shown is newer.
+func (p *picture) take(o *object) []string {
+	was := p.objects[o.Name]
+	if was != nil && newer(was.ResourceVersion, o.ResourceVersion) {
+		return nil // our own write's answer, and the watch lags behind it
+	}
+	p.objects[o.Name] = o
+	if sameView(was, o) {
+		return nil
+	}
+	return []string{o.Name}
+}
+
+// Delete implements cache.ReflectorStore.
+func (p *picture) Delete(obj any) error {
+	o, ok := obj.(*object)
+	if !ok {
+		return nil
+	}
+	p.update(func() []string {
+		was := p.objects[o.Name]
+		if was == nil || newer(was.ResourceVersion, o.ResourceVersion) {
+			return nil
+		}
+		delete(p.direct, o.Name)
+		return p.drop(o.Name)
+	})
+	return nil
+}
+
+// drop forgets what bears the name.
+func (p *picture) drop(name string) []string {
+	if p.objects[name] == nil {
+		return nil
+	}
+	delete(p.objects, name)
+	delete(p.lost, name)
+	delete(p.dropped, name)
+	return []string{name}
+}
+
+// Replace implements cache.ReflectorStore: it takes a list over, as of version.
+func (p *picture) Replace(list []any, version string) error {
+	p.update(func() []string {
+		first := p.begun.IsZero()
+		p.begun, p.version = p.listing, version
+		clear(p.direct)
+		listed := map[string]bool{}
+		var changed []string
+		for _, item := range list {
+			if o, ok := item.(*object); ok {
+				listed[o.Name] = true
+				changed = append(changed, p.take(o)...)
+			}
+		}
+		for _, name := range sortedKeys(p.objects) {
+			if !listed[name] && !newer(p.objects[name].ResourceVersion, version) {
+				changed = append(changed, p.drop(name)...)
+			}
+		}
+		if first {
+			return []string{""}
+		}
+		return changed
+	})
+	return nil
+}
+
+// Resync implements cache.ReflectorStore: there is nothing to repeat.
+func (p *picture) Resync() error { return nil }
+
+// UpdateResourceVersion implements cache.ResourceVersionUpdater.
+func (p *picture) UpdateResourceVersion(version string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.version, p.begun = version, p.now()
+}
+
+// answered shows what the server itself answered about a name: nil, nothing is there.
+// known is what the picture showed when it was asked. It returns false where the watch
+// has been faster in a way that leaves open which of them is newer.
+func (p *picture) answered(name string, o, known *object, begun time.Time) bool {
+	ok := true
+	p.update(func() (changed []string) {
+		now := p.objects[name]
+		switch {
+		case o == nil && now != known, o != nil && now == nil && p.version != "" && !newer(o.ResourceVersion, p.version):
+			ok = false // it came, or went, meanwhile
+			return nil
+		case o == nil:
+			changed = p.drop(name)
+		default:
+			changed = p.take(o)
+		}
+		p.direct[name] = begun
+		return changed
+	})
+	return ok
+}
+
+// wrote shows what our own write was answered with, unless the watch is past it: then
+// it may be gone already.
+func (p *picture) wrote(o *object, l lost) {
+	p.update(func() []string {
+		if len(l.paths) > 0 {
+			p.lost[o.Name], p.dropped[o.Name] = l, true
+		} else {
+			delete(p.lost, o.Name)
+		}
+		if p.version != "" && !newer(o.ResourceVersion, p.version) {
+			return nil
+		}
+		return p.take(o)
+	})
+}
+
+// deleting shows that the object's deletion was accepted. What it has finalizers for may
+// take its time; that it is gone, the watch tells.
+func (p *picture) deleting(name, uid string) {
+	p.update(func() []string {
+		was := p.objects[name]
+		if was == nil || string(was.UID) != uid || was.DeletionTimestamp != nil {
+			return nil
+		}
+		o := *was
+		at := metaTime(p.now())
+		o.DeletionTimestamp = &at
+		p.objects[name] = &o
+		return []string{name}
+	})
+}
+
+// begin notes that a write of name begins; what was seen before it ends may be older than it.
+func (p *picture) begin(name string) (end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.direct, name)
+	begun := p.now()
+	p.writing[name] = begun
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.writing[name].Equal(begun) {
+			delete(p.writing, name)
+		}
+	}
+}
+
+// established notes that a watch stands, until end is called; that it ended is no failure.
+func (p *picture) established() (end func(), recovered bool) {
+	var this int
+	p.update(func() []string {
+		p.watches++
+		this = p.watches
+		p.live, p.begun = true, p.now()
+		if recovered = p.failure != nil; recovered {
+			p.failure = nil
+			return []string{""}
+		}
+		return nil
+	})
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.live && p.watches == this { // else the next one stands already
+			p.live, p.begun = false, p.now()
+		}
+	}, recovered
+}
+
+// watched reports whether a watch stands.
+func (p *picture) watched() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.live
+}
+
+// failed notes that a list or a watch was refused.
+func (p *picture) failed(f fleet.ReadFailure) (news bool) {
+	p.update(func() []string {
+		p.live = false
+		f.Since, f.Count = p.now(), 1
+		news = p.failure == nil || p.failure.Reason != f.Reason
+		if p.failure != nil {
+			f.Since, f.Count = p.failure.Since, p.failure.Count+1
+		}
+		p.failure = &f
+		if news {
+			return []string{""}
+		}
+		return nil
+	})
+	return news
+}
+
+// newSchema forgets what an earlier schema dropped.
+func (p *picture) newSchema() {
+	p.update(func() []string {
+		clear(p.lost)
+		clear(p.dropped)
+		if p.begun.IsZero() {
+			return nil
+		}
+		return []string{""}
+	})
+}
+
+// note remembers whether the schema lacks a field of the name's document.
+func (p *picture) note(name string, dropped bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if dropped {
+		p.dropped[name] = true
+	} else {
+		delete(p.dropped, name)
+	}
+}
+
+// drops reports whether the schema lacks any field of a document.
+func (p *picture) drops() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.dropped) > 0
+}
+
+// newer reports whether version a is later than b. What cannot be compared is not.
+func newer(a, b string) bool {
+	n, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && n > 0
+}
+
+func clone(f *fleet.ReadFailure) *fleet.ReadFailure {
+	if f == nil {
+		return nil
+	}
+	c := *f
+	return &c
+}
+
+// missingFrom returns those of the document's fields that are not in the answer to its
+// apply: the server dropped them (K3).
+func missingFrom(echo *object, doc fleet.KubeDocument, s *schema) []string {
+	var paths []string
+	for _, d := range compare(echo, doc, s, nil).differs {
+		if d.Have == "" {
+			paths = append(paths, d.Path)
+		}
+	}
+	return slices.Clip(paths)
+}

@@ -1,0 +1,262 @@
+package kubernetes
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// gallery is a picture whose clock stands still, and what it told.
+type gallery struct {
+	*picture
+	*testing.T
+	clock time.Time
+	told  []string
+}
+
+func exhibit(t *testing.T) *gallery {
+	g := &gallery{T: t, clock: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
+	g.picture = newPicture(func() time.Time { return g.clock })
+	g.tell(func(name string) { g.told = append(g.told, name) })
+	return g
+}
+
+// at is version v of the object, whose image is that version as well.
+func at(name string, v int) *object {
+	return &object{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: strconv.Itoa(v)},
+		spec: map[string]any{"image": "i:" + strconv.Itoa(v)}}
+}
+
+func (g *gallery) must(err error) {
+	g.Helper()
+	if err != nil {
+		g.Fatal(err)
+	}
+}
+
+// event is what the reflector does with one.
+func (g *gallery) event(change func(any) error, o *object) {
+	g.Helper()
+	g.must(change(o))
+	g.UpdateResourceVersion(o.ResourceVersion)
+}
+
+func (g *gallery) shows(name string, version string) {
+	g.Helper()
+	got := ""
+	if o := g.look(name).object; o != nil {
+		got = o.ResourceVersion
+	}
+	if got != version {
+		g.Errorf("%s is shown at version %q, want %q", name, got, version)
+	}
+}
+
+func (g *gallery) tells(want ...string) {
+	g.Helper()
+	if !slices.Equal(g.told, want) {
+		g.Errorf("told %q, want %q", g.told, want)
+	}
+	g.told = nil
+}
+
+func (g *gallery) list(version string, objects ...any) {
+	g.Helper()
+	g.listBegins()
+	g.clock = g.clock.Add(time.Second)
+	g.must(g.Replace(objects, version))
+}
+
+func TestK2_eachChangeIsToldOnceWhateverItCameBy(t *testing.T) {
+	g := exhibit(t)
+	if o := g.look("a"); !o.begun.IsZero() {
+		t.Errorf("before the first list: %+v", o)
+	}
+	began := g.clock
+	g.list("10", at("a", 5), at("b", 6))
+	g.tells("")
+	if b := g.look("a").begun; !b.Equal(began) {
+		t.Errorf("begun %s, want when the list began, %s", b, began)
+	}
+	g.event(g.Update, at("a", 11))
+	g.event(g.Add, at("c", 12))
+	g.event(g.Delete, at("b", 13))
+	g.event(g.Update, func() *object { o := at("a", 14); o.spec = at("a", 11).spec; return o }())
+	g.tells("a", "c", "b")
+	// What changed while the watch was away is told by the list that follows.
+	g.list("20", at("a", 14), at("d", 19))
+	g.tells("a", "d", "c")
+	g.list("21", at("a", 14), at("d", 19))
+	g.tells()
+	g.shows("b", "")
+	g.shows("a", "14")
+}
+
+func TestL44_theAnswerToAWriteIsNeitherTakenBackNorKeptForEver(t *testing.T) {
+	g := exhibit(t)
+	g.list("10", at("a", 5))
+	g.told = nil
+	g.wrote(at("a", 12), lost{})
+	g.event(g.Update, at("a", 11)) // the watch lags
+	g.shows("a", "12")
+	g.event(g.Update, at("a", 12))
+	g.tells("a")
+	// A list from before the write does not take back what it made.
+	g.wrote(at("b", 15), lost{})
+	g.list("14", at("a", 12))
+	g.shows("b", "15")
+	g.list("16", at("a", 12))
+	g.shows("b", "")
+	// What is gone before the answer comes does not come back.
+	g.event(g.Add, at("c", 17))
+	g.event(g.Delete, at("c", 18))
+	g.wrote(at("c", 17), lost{})
+	g.shows("c", "")
+	// A deletion of the former object says nothing about the one that took its place.
+	g.wrote(at("a", 25), lost{})
+	g.event(g.Delete, at("a", 19))
+	g.shows("a", "25")
+}
+
+func TestL44_whileAWriteGoesOnNothingIsNewer(t *testing.T) {
+	g := exhibit(t)
+	g.list("10", at("a", 5))
+	end, _ := g.established()
+	g.clock = g.clock.Add(time.Minute)
+	if b := g.look("a").begun; !b.Equal(g.clock) {
+		t.Errorf("begun %s while the watch stands, want now", b)
+	}
+	began := g.clock
+	over := g.begin("a")
+	g.clock = g.clock.Add(time.Minute)
+	if a, b := g.look("a").begun, g.look("b").begun; !a.Equal(began) || !b.Equal(g.clock) {
+		t.Errorf("while a is written: a begun %s, b %s", a, b)
+	}
+	over()
+	if b := g.look("a").begun; !b.Equal(g.clock) {
+		t.Errorf("after the write: begun %s", b)
+	}
+	ended := g.clock
+	end()
+	g.clock = g.clock.Add(time.Minute)
+	if b := g.look("a").begun; !b.Equal(ended) {
+		t.Errorf("without a watch: begun %s, want when it ended, %s", b, ended)
+	}
+}
+
+func TestP18_aDirectReadHoldsUntilSomethingNewerIsKnown(t *testing.T) {
+	g := exhibit(t)
+	g.list("10", at("a", 5))
+	g.told = nil
+	end, _ := g.established()
+	defer end()
+	ask := func(name string, o *object) bool {
+		begun := g.clock
+		known := g.look(name).object
+		g.clock = g.clock.Add(time.Second)
+		ok := g.answered(name, o, known, begun)
+		if d := g.look(name); ok && (!d.direct || !d.begun.Equal(begun)) {
+			t.Errorf("%s after a direct read begun at %s: %+v", name, begun, d)
+		}
+		return ok
+	}
+	ask("a", nil)
+	g.tells("a")
+	ask("a", nil)
+	g.tells()
+	ask("b", at("b", 11))
+	g.tells("b")
+	g.event(g.Update, at("b", 12))
+	if g.look("b").direct || !g.look("a").direct {
+		t.Error("an event is newer than a direct read of the same name, and of no other")
+	}
+	ask("b", at("b", 11)) // an older answer
+	g.shows("b", "12")
+	over := g.begin("a")
+	if g.look("a").direct {
+		t.Error("a write is newer than a direct read")
+	}
+	over()
+	ask("a", nil)
+	g.clock = g.clock.Add(directFor)
+	if d := g.look("a"); d.direct || !d.begun.Equal(g.clock) {
+		t.Errorf("later: %+v", d)
+	}
+	// What came, or went, while it was asked for leaves open what is newest.
+	known := g.look("c").object
+	g.event(g.Add, at("c", 20))
+	if g.answered("c", nil, known, g.clock) {
+		t.Error("absent, although it has just come")
+	}
+	g.event(g.Delete, at("c", 21))
+	if g.answered("c", at("c", 20), nil, g.clock) {
+		t.Error("there, although it has just gone")
+	}
+	g.shows("c", "")
+}
+
+func TestP2_failuresAreCountedUntilAWatchStands(t *testing.T) {
+	g := exhibit(t)
+	refused := fleet.ReadFailure{Reason: fleet.ReasonRuntimeRefused, Message: "m"}
+	since := g.clock
+	g.failed(refused)
+	g.clock = g.clock.Add(time.Minute)
+	g.failed(refused)
+	g.tells("")
+	if f := g.look("a").failure; f.Count != 2 || !f.Since.Equal(since) || f.Reason != fleet.ReasonRuntimeRefused {
+		t.Errorf("failure: %+v", f)
+	}
+	g.failed(fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable})
+	g.tells("")
+	if f := g.look("a").failure; f.Count != 3 || !f.Since.Equal(since) {
+		t.Errorf("for another reason: %+v", f)
+	}
+	// A list alone does not make it readable: changes would go unseen.
+	g.list("10", at("a", 5))
+	g.tells("")
+	if o := g.look("a"); o.failure == nil || o.object == nil {
+		t.Errorf("after a list: %+v", o)
+	}
+	first, recovered := g.established()
+	g.tells("")
+	if g.look("a").failure != nil || !recovered {
+		t.Error("a watch that stands is readable")
+	}
+	// The end of a watch is no failure, and that of an earlier one nothing at all.
+	second, recovered := g.established()
+	first()
+	if !g.watched() || recovered {
+		t.Error("the end of the first watch ended the second")
+	}
+	second()
+	if g.watched() || g.look("a").failure != nil {
+		t.Error("a watch that ended is a failure")
+	}
+	g.tells()
+}
+
+func TestK3_whatAnApplyLackedIsForgottenWithTheSchema(t *testing.T) {
+	g := exhibit(t)
+	g.list("10")
+	g.wrote(at("a", 11), lost{revision: "r1", paths: []string{"spec.mesh"}})
+	if !g.drops() || len(g.look("a").lost.paths) != 1 {
+		t.Errorf("after the apply: %+v", g.look("a"))
+	}
+	g.told = nil
+	g.newSchema()
+	g.tells("")
+	if g.drops() || len(g.look("a").lost.paths) > 0 {
+		t.Errorf("after the schema changed: %+v", g.look("a"))
+	}
+	g.note("a", true)
+	g.event(g.Delete, at("a", 12))
+	if g.drops() {
+		t.Error("what is gone lacks nothing")
+	}
+}
