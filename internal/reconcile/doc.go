@@ -2,8 +2,13 @@
 // server, lets the projection decide, stores the decision in one transaction, and runs
 // the current task of a stored plan.
 //
-//	intent, listing, probe, task result, due time ──▶ queue ──▶ turn ──▶ store
-//	                                                              └──▶ task ──▶ runtime
+//	intent, site, probe, task result, due time ──▶ queue ──▶ turn ──▶ store
+//	                                                           └──▶ task ──▶ site
+//
+// A site is where instances are, and turns know nothing else of runtimes: a container
+// endpoint, which is listed at every tick (endpoint.go), or a namespace of a Kubernetes
+// cluster, which is watched from the first region on that names it (cluster.go). Orphans of
+// a namespace have no turns; a sweep deletes those that their region gives up (orphans.go).
 //
 // Everything is level-triggered: a lost hint costs latency, never correctness. A server
 // is in one turn at a time, and a task runs beside the turns of its server, so that a
@@ -22,7 +27,15 @@
 //     (TestP19_aPanickingServerStopsNobody, TestP19_everyServerGetsItsTurn,
 //     TestP19_anEndpointThatHangsHoldsUpNobodyElse, TestG4_aPlaceThatIsNotWantedGoesToTheNext)
 //   - a converged server, or one that is held, costs no write and no turn but the slow
-//     resync's (TestP16_convergedServerCostsNothing, TestR5_aServerThatIsHeldCostsNoTurns)
+//     resync's (TestP16_convergedServerCostsNothing, TestR5_aServerThatIsHeldCostsNoTurns),
+//     and on a cluster no call either (TestP16_200QuietTicksOfAClusterCostNothing)
+//   - a destroyed KuraInstance is gone only by the server's own word, asked for as often as
+//     that takes (TestP18_aDestroyedInstanceIsGoneOnlyByTheServersOwnWord,
+//     TestP18_aDirectReadThatFailsIsTriedAgainEverLessOften)
+//   - only an orphan is deleted as one: where its region wants that and nothing holds it,
+//     after a minute, in steps, and if the store itself knows no such server
+//     (TestK5_L30_orphansOfARegionThatWantsItAreDeletedAfterAMinute,
+//     TestK5_theStoreHasTheLastWordOnAnOrphan, TestK5_G4_orphansGoInBoundedSteps)
 //   - a turn is stored only over what it was computed from, and takes one write
 //     (TestL18_aTurnThatOvertakesADestroyIsRefused, TestL48_aConcurrentWriterIsAConflictAndConverges)
 //   - an answer is recorded only for the claim that it answers

@@ -23,6 +23,7 @@ type endpoint struct {
 	runtime Runtime
 	r       *Reconciler
 	asked   chan struct{} // a listing is wanted now
+	slots
 
 	mu       sync.Mutex
 	begun    time.Time // of the newest listing that answered
@@ -32,14 +33,19 @@ type endpoint struct {
 	since    map[string]time.Time         // by id: when it was first listed
 	awaiting []chan struct{}              // want a listing that begins from now on
 	stale    map[fleet.ServerKey]bool     // want a turn after the next listing, whatever it shows
-	effects  int                          // under way
-	queued   []fleet.ServerKey            // want to begin one
 }
 
 func newEndpoint(name string, rt Runtime, r *Reconciler) *endpoint {
 	return &endpoint{
-		name: name, runtime: rt, r: r, asked: make(chan struct{}, 1), stale: map[fleet.ServerKey]bool{},
+		name: name, runtime: rt, r: r, asked: make(chan struct{}, 1), slots: slots{kick: r.Kick}, stale: map[fleet.ServerKey]bool{},
 	}
+}
+
+func (e *endpoint) String() string { return "endpoint " + e.name }
+
+// target is that of the regions whose containers are here.
+func (e *endpoint) target() string {
+	return fleet.Region{Containers: &fleet.Containers{Endpoint: e.name}}.Target()
 }
 
 // observe lists at every tick, and soon when asked, until ctx ends.
@@ -77,16 +83,15 @@ func (e *endpoint) ask() {
 	}
 }
 
-// freshTurn makes a turn of the server due after a listing that begins from now on.
-func (e *endpoint) freshTurn(key fleet.ServerKey) {
+func (e *endpoint) freshTurn(key fleet.ServerKey, _ string) {
 	e.mu.Lock()
 	e.stale[key] = true
 	e.mu.Unlock()
 	e.ask()
 }
 
-// fresh waits for a listing that begins from now on.
-func (e *endpoint) fresh(ctx context.Context) error {
+// fresh waits for a listing that begins from now on; one that fails is an answer, too.
+func (e *endpoint) fresh(ctx context.Context, _ string) error {
 	done := make(chan struct{})
 	e.mu.Lock()
 	e.awaiting = append(e.awaiting, done)
@@ -120,10 +125,10 @@ func (e *endpoint) list(ctx context.Context) {
 	var due []fleet.ServerKey
 	if err != nil {
 		if e.failed(err) {
-			due = e.servers()
+			due = e.r.serversAt(e.target())
 		}
 	} else if changed, again := e.listed(begun, cs); again {
-		due = e.servers()
+		due = e.r.serversAt(e.target())
 	} else {
 		due = e.concerned(changed)
 	}
@@ -131,30 +136,6 @@ func (e *endpoint) list(ctx context.Context) {
 	e.r.kick(slices.Collect(maps.Keys(stale)))
 	for _, done := range awaiting {
 		close(done)
-	}
-}
-
-// begin takes up one of the effects that may be under way at once. Without room the
-// server's turn is due when there is some.
-func (e *endpoint) begin(key fleet.ServerKey) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.queued = slices.DeleteFunc(e.queued, func(k fleet.ServerKey) bool { return k == key })
-	if e.effects < effectsAtOnce {
-		e.effects++
-		return true
-	}
-	e.queued = append(e.queued, key)
-	return false
-}
-
-func (e *endpoint) end() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.effects--
-	if len(e.queued) > 0 {
-		e.r.Kick(e.queued[0])
-		e.queued = slices.Delete(e.queued, 0, 1)
 	}
 }
 
@@ -222,7 +203,7 @@ func (e *endpoint) concerned(cs []fleet.Container) []fleet.ServerKey {
 	defer e.r.mu.Unlock()
 	var keys []fleet.ServerKey
 	for _, c := range cs {
-		if key, ok := e.r.names[c.Name]; ok {
+		if key, ok := e.r.names[spot{e.target(), c.Name}]; ok {
 			keys = append(keys, key)
 		}
 		if key, ok := e.r.adopted[c.ID]; ok {
@@ -235,26 +216,13 @@ func (e *endpoint) concerned(cs []fleet.Container) []fleet.ServerKey {
 	return keys
 }
 
-// servers names the servers of the endpoint.
-func (e *endpoint) servers() []fleet.ServerKey {
-	e.r.mu.Lock()
-	defer e.r.mu.Unlock()
-	var keys []fleet.ServerKey
-	for key, at := range e.r.known {
-		if at.endpoint == e.name {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
 // adopted are the ids of containers without labels that are servers' of this endpoint.
 func (e *endpoint) adopted() []string {
 	e.r.mu.Lock()
 	defer e.r.mu.Unlock()
 	var ids []string
 	for id, key := range e.r.adopted {
-		if e.r.known[key].endpoint == e.name {
+		if e.r.known[key].site == site(e) {
 			ids = append(ids, id)
 		}
 	}
@@ -279,7 +247,7 @@ func (e *endpoint) listing() fleet.Listing {
 // seen returns the newest observation of a server: the containers that bear its labels
 // or one of its names, and those that it adopted. A container of another server that bears
 // a name is foreign to this one.
-func (e *endpoint) seen(key fleet.ServerKey, at whereabouts) fleet.InstanceObservation {
+func (e *endpoint) seen(key fleet.ServerKey, at whereabouts, _ fleet.Desired) fleet.InstanceObservation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	o := fleet.InstanceObservation{Begun: e.begun}
@@ -323,6 +291,32 @@ func (e *endpoint) nameOf(id string) string {
 		}
 	}
 	return ""
+}
+
+func (e *endpoint) execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome {
+	return e.runtime.Execute(ctx, key, d.Instance, task, document(d, task))
+}
+
+// document returns what a task needs of the desired document: the service's, or for the
+// removal of volumes one that names them all, so that retain holds for those that were
+// declared to be kept only after they were made (C13).
+func document(d fleet.Desired, t fleet.Task) *fleet.ServiceDocument {
+	if d.Containers == nil {
+		return nil
+	}
+	if t.Kind == fleet.TaskRemoveVolumes {
+		all := &fleet.ServiceDocument{}
+		for _, s := range d.Containers.Services {
+			all.Volumes = append(all.Volumes, s.Volumes...)
+		}
+		return all
+	}
+	for _, s := range d.Containers.Services {
+		if s.Service == t.Service {
+			return &s
+		}
+	}
+	return nil
 }
 
 func (e *endpoint) memory() (time.Time, int) {

@@ -12,18 +12,18 @@ import (
 // claim stores that the plan's current task runs, and runs it beside the turns of its
 // server. The effect begins only after the claim is in the store.
 func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gathered, in projection.Input, out projection.Output) error {
-	e := r.endpoints[place(in.Region)]
-	if e == nil || !r.leads() {
+	at := r.site(in.Region)
+	if at == nil || !r.leads() {
 		return nil
 	}
-	if !e.begin(key) {
+	if !at.begin(key) {
 		r.queue.AddAfter(key, noSlotRetry)
 		return nil
 	}
 	claimed := false
 	defer func() {
 		if !claimed {
-			e.end()
+			at.end()
 		}
 	}()
 	status := out.Status.Clone()
@@ -41,15 +41,15 @@ func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 	r.tasks.Go(func() {
 		defer r.Kick(key)
 		defer r.setLive(key, false)
-		defer e.end()
-		r.run(e, key, in.Desired, task)
+		defer at.end()
+		r.run(at, key, in.Desired, task)
 	})
 	r.Kick(key) // its deployment runs from the first effect on
 	return nil
 }
 
 // run runs a claimed task and stores the answer.
-func (r *Reconciler) run(e *endpoint, key fleet.ServerKey, d fleet.Desired, task fleet.Task) {
+func (r *Reconciler) run(at site, key fleet.ServerKey, d fleet.Desired, task fleet.Task) {
 	r.log.Debug("task begins", "server", key.String(), "task", task.ID, "what", task.Describe())
 	ctx, cancel := context.WithDeadline(r.taskStart, *task.Deadline)
 	defer cancel()
@@ -58,7 +58,7 @@ func (r *Reconciler) run(e *endpoint, key fleet.ServerKey, d fleet.Desired, task
 	}
 	var outcome fleet.Outcome
 	err := safely(func() error {
-		outcome = e.runtime.Execute(ctx, key, d.Instance, task, document(d, task))
+		outcome = at.execute(ctx, key, d, task)
 		return nil
 	})
 	if err != nil {
@@ -117,28 +117,6 @@ func (r *Reconciler) recordOnce(ctx context.Context, key fleet.ServerKey, task f
 	return r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
 		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: status,
 	})
-}
-
-// document returns what a task needs of the desired document: the service's, or for the
-// removal of volumes one that names them all, so that retain holds for those that were
-// declared to be kept only after they were made (C13).
-func document(d fleet.Desired, t fleet.Task) *fleet.ServiceDocument {
-	if d.Containers == nil {
-		return nil
-	}
-	if t.Kind == fleet.TaskRemoveVolumes {
-		all := &fleet.ServiceDocument{}
-		for _, s := range d.Containers.Services {
-			all.Volumes = append(all.Volumes, s.Volumes...)
-		}
-		return all
-	}
-	for _, s := range d.Containers.Services {
-		if s.Service == t.Service {
-			return &s
-		}
-	}
-	return nil
 }
 
 func (r *Reconciler) setLive(key fleet.ServerKey, live bool) {

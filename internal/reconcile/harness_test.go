@@ -18,16 +18,17 @@ import (
 // world is a store, engines and endpoints, in virtual time. The store, its view and the
 // probes are the real ones. Everything in it outlives a kurad.
 type world struct {
-	t       *testing.T
-	env     fleet.Environment
-	memory  *store.Memory
-	records *store.Records
-	view    *store.View
-	engines map[string]*engine
-	end     context.CancelFunc
-	ended   sync.WaitGroup
-	ports   int
-	kurads  []*kurad
+	t        *testing.T
+	env      fleet.Environment
+	memory   *store.Memory
+	records  *store.Records
+	view     *store.View
+	engines  map[string]*engine
+	clusters map[string]*apiserver
+	end      context.CancelFunc
+	ended    sync.WaitGroup
+	ports    int
+	kurads   []*kurad
 
 	mu        sync.Mutex
 	handles   map[string]string       // accounts of handles that are not their ids
@@ -49,7 +50,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, env: env, memory: store.NewMemory(), engines: map[string]*engine{"local": newEngine()}, sick: map[string]fleet.Reason{}, handles: map[string]string{},
+		t: t, env: env, memory: store.NewMemory(), engines: map[string]*engine{"local": newEngine()}, clusters: map[string]*apiserver{"prod": newAPIServer()}, sick: map[string]fleet.Reason{}, handles: map[string]string{},
 		unsettled: map[string]map[fleet.ServerKey]bool{}, most: map[string]int{}, running: map[fleet.ServerKey]string{},
 	}
 	w.records = store.NewRecords(w.memory, env.Name)
@@ -116,6 +117,20 @@ func (w *world) region(name string, change func(*fleet.Region)) {
 	tx.PutRegion(prev, region)
 	w.commit(tx)
 }
+
+// onKubernetes makes eu a region of the cluster prod.
+func (w *world) onKubernetes(change func(*fleet.Region)) {
+	w.t.Helper()
+	w.region("eu", func(r *fleet.Region) {
+		r.Containers, r.Readiness = nil, fleet.Readiness{}
+		r.Kubernetes = &fleet.Kubernetes{Cluster: "prod", Image: "localhost/kura:{image_tag}"}
+		if change != nil {
+			change(r)
+		}
+	})
+}
+
+func (w *world) cluster() *apiserver { return w.clusters["prod"] }
 
 func key(account string) fleet.ServerKey { return fleet.ServerKey{Account: account, Region: "eu"} }
 
@@ -304,7 +319,7 @@ func (w *world) events(account, reason string) (n int) {
 // probe answers as the container that bears the server's name does.
 func (w *world) probe(_ context.Context, target readiness.Target) fleet.ProbeObservation {
 	p := fleet.ProbeObservation{URL: target.URL, Begun: time.Now().UTC(), Reason: fleet.ReasonConnectFailed}
-	host := strings.TrimPrefix(target.URL, "http://")
+	_, host, _ := strings.Cut(target.URL, "://")
 	handle, rest, _ := strings.Cut(host, "-")
 	region, _, _ := strings.Cut(rest, "-")
 	w.mu.Lock()
@@ -317,6 +332,11 @@ func (w *world) probe(_ context.Context, target readiness.Target) fleet.ProbeObs
 				p.Ready, p.Reason = true, fleet.ReasonReady
 			}
 		})
+	}
+	for _, c := range w.clusters {
+		if o, ok := c.get("kura", "kura-"+account+"-"+region); ok && o.phase == phaseReady {
+			p.Ready, p.Reason = true, fleet.ReasonReady
+		}
 	}
 	if sick != "" {
 		p.Ready, p.Reason = false, sick

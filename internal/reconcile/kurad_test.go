@@ -37,6 +37,8 @@ type options struct {
 	onCommit func(write fleet.TurnWrite, commit func() error) error
 	onTask   func(fleet.ServerKey, fleet.Task, func() fleet.Outcome) fleet.Outcome
 	onList   func(list func() ([]fleet.Container, error)) ([]fleet.Container, error)
+	onRead   func(read func() error) error // of a cluster: lists and single reads
+	onOrphan func(fleet.ServerKey)         // before the store has the last word on one
 	log      hclog.Logger
 	lead     reconcile.Leadership
 	paused   bool
@@ -53,6 +55,10 @@ func (w *world) start(o options) *kurad {
 	for name, e := range w.engines {
 		runtimes[name] = daemonRuntime{e, k}
 	}
+	clusters := map[string]reconcile.Cluster{}
+	for name, c := range w.clusters {
+		clusters[name] = &client{server: c, k: k, namespaces: map[string]*cache{}}
+	}
 	watcher := readiness.NewWatcher(w.probe, func(key string) {
 		if server, err := fleet.ParseServerKey(key); err == nil {
 			k.loop.Kick(server)
@@ -64,7 +70,7 @@ func (w *world) start(o options) *kurad {
 		log = hclog.NewNullLogger()
 	}
 	k.loop = reconcile.New(reconcile.Config{
-		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, Log: log,
+		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, Log: log,
 		ReadFailure: func(err error) fleet.ReadFailure {
 			return fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: err.Error()}
 		},
@@ -106,6 +112,31 @@ func (s daemonStore) Stored(k fleet.ServerKey) (fleet.Gathered, bool) {
 	return s.k.w.view.Server(k)
 }
 func (s daemonStore) IsConflict(err error) bool { return store.IsConflict(err) }
+
+func (s daemonStore) Regions() (list []fleet.Region) {
+	for _, r := range s.k.w.view.Regions() {
+		list = append(list, r.Value)
+	}
+	return list
+}
+
+func (s daemonStore) Region(ctx context.Context, name string) (fleet.Region, error) {
+	if s.k.dead.Load() {
+		return fleet.Region{}, errDead
+	}
+	r, err := s.k.w.records.Region(ctx, name)
+	return r.Value, err
+}
+
+func (s daemonStore) Orphaned(ctx context.Context, key fleet.ServerKey, events ...fleet.Event) error {
+	if s.k.dead.Load() {
+		return errDead
+	}
+	if hook := s.k.options.onOrphan; hook != nil {
+		hook(key)
+	}
+	return s.k.w.records.Orphaned(ctx, key, events...)
+}
 
 func (s daemonStore) Undisturbed(ctx context.Context) (int64, error) {
 	if s.k.dead.Load() {

@@ -3,9 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"maps"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +30,14 @@ type Store interface {
 	ServerKeys() []fleet.ServerKey
 	// IsConflict tells that a commit was refused because a record changed meanwhile.
 	IsConflict(err error) bool
+
+	// Regions returns what memory has of the regions.
+	Regions() []fleet.Region
+	// Region reads a region; an error of fleet.CodeNotFound says that there is none.
+	Region(ctx context.Context, name string) (fleet.Region, error)
+	// Orphaned stores events, or none, of a server that is not declared: a conflict says
+	// that it is.
+	Orphaned(ctx context.Context, key fleet.ServerKey, events ...fleet.Event) error
 }
 
 // Runtime is a container endpoint.
@@ -75,6 +81,7 @@ type Config struct {
 	Probes      Probes
 	Leadership  Leadership         // nil: nobody else acts
 	Runtimes    map[string]Runtime // by container endpoint
+	Clusters    map[string]Cluster // Kubernetes clusters, by name
 	ReadFailure func(error) fleet.ReadFailure
 	Log         hclog.Logger
 	Tick        time.Duration // between listings of an endpoint; 0: 10 s (C1)
@@ -86,16 +93,20 @@ type Config struct {
 
 const (
 	workers       = 8
-	effectsAtOnce = 16 // per endpoint
-	listTimeout   = 15 * time.Second
-	storeTimeout  = 10 * time.Second
-	shutdownGrace = 5 * time.Second
-	defaultTick   = 10 * time.Second
-	defaultResync = 10 * time.Minute
-	defaultAlias  = 7 * 24 * time.Hour
-	firstRetry    = 50 * time.Millisecond
-	slowestRetry  = 30 * time.Second
-	noSlotRetry   = 10 * time.Second // should the hint that a slot is free be lost
+	effectsAtOnce = 16 // per endpoint or cluster
+	// refreshesAtOnce bounds the reads of single instances of a cluster.
+	refreshesAtOnce = 16
+	refreshTimeout  = 15 * time.Second
+	firstRefresh    = time.Second // before an instance is read again whose read failed
+	listTimeout     = 15 * time.Second
+	storeTimeout    = 10 * time.Second
+	shutdownGrace   = 5 * time.Second
+	defaultTick     = 10 * time.Second
+	defaultResync   = 10 * time.Minute
+	defaultAlias    = 7 * 24 * time.Hour
+	firstRetry      = 50 * time.Millisecond
+	slowestRetry    = 30 * time.Second
+	noSlotRetry     = 10 * time.Second // should the hint that a slot is free be lost
 )
 
 // Reconciler keeps the servers of one environment as they were declared.
@@ -104,25 +115,22 @@ type Reconciler struct {
 	log       hclog.Logger
 	queue     workqueue.TypedRateLimitingInterface[fleet.ServerKey]
 	endpoints map[string]*endpoint
+	clusters  map[string]*cluster
 	admission *admission
 
 	mu      sync.Mutex
 	live    map[fleet.ServerKey]bool            // a task runs in this process
 	known   map[fleet.ServerKey]whereabouts     // of each server that had a turn
-	names   map[string]fleet.ServerKey          // by container name
+	names   map[spot]fleet.ServerKey            // whose instance or container bears it
 	adopted map[string]fleet.ServerKey          // by container id
 	waiters map[fleet.ServerKey][]chan struct{} // for a turn that begins from now on
+
+	running context.Context // of Run; nil: nothing may begin
+	work    sync.WaitGroup  // what Run waits for, but tasks
 
 	tasks     sync.WaitGroup
 	taskStart context.Context // ends when running tasks must end
 	endTasks  context.CancelFunc
-}
-
-// whereabouts are the endpoint of a server and the container names that are its own.
-type whereabouts struct {
-	endpoint string
-	names    []string
-	adopted  map[string]fleet.Adoption
 }
 
 // New returns a Reconciler; Run starts it.
@@ -144,15 +152,19 @@ func New(cfg Config) *Reconciler {
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[fleet.ServerKey](firstRetry, slowestRetry)),
 		endpoints: map[string]*endpoint{},
+		clusters:  map[string]*cluster{},
 		admission: newAdmission(),
 		live:      map[fleet.ServerKey]bool{},
 		known:     map[fleet.ServerKey]whereabouts{},
-		names:     map[string]fleet.ServerKey{},
+		names:     map[spot]fleet.ServerKey{},
 		adopted:   map[string]fleet.ServerKey{},
 		waiters:   map[fleet.ServerKey][]chan struct{}{},
 	}
 	for name, rt := range cfg.Runtimes {
 		r.endpoints[name] = newEndpoint(name, rt, r)
+	}
+	for name, c := range cfg.Clusters {
+		r.clusters[name] = newCluster(name, c, r)
 	}
 	return r
 }
@@ -191,20 +203,42 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		}()
 	}
 	r.recount()
-	var work sync.WaitGroup
+	r.setRunning(ctx)
 	for _, e := range r.endpoints {
-		work.Go(func() { e.observe(ctx) })
-		work.Go(func() { e.watch(ctx) })
+		r.beside(e.observe)
+		r.beside(e.watch)
 	}
 	for range workers {
-		work.Go(func() { r.work(ctx) })
+		r.beside(r.takeTurns)
 	}
-	work.Go(func() { r.resync(ctx) })
+	r.beside(r.resync)
+	r.beside(r.survey)
 	<-ctx.Done()
 	r.queue.ShutDown()
-	work.Wait()
+	r.setRunning(nil) //nolint:staticcheck // no context: nothing may begin
+	r.work.Wait()
 	r.drain()
 	return nil
+}
+
+// setRunning says until when beside may begin what.
+func (r *Reconciler) setRunning(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = ctx
+}
+
+// beside runs what beside the turns until Run ends, which waits for it; false: Run has not
+// begun or is about to end, and nothing is run.
+func (r *Reconciler) beside(what func(context.Context)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running == nil {
+		return false
+	}
+	ctx := r.running
+	r.work.Go(func() { what(ctx) })
+	return true
 }
 
 // drain waits for running tasks; what does not end in time is ended, and run again by
@@ -229,7 +263,7 @@ func (r *Reconciler) resync(ctx context.Context) {
 	}
 }
 
-func (r *Reconciler) work(ctx context.Context) {
+func (r *Reconciler) takeTurns(ctx context.Context) {
 	for {
 		key, shutdown := r.queue.Get()
 		if shutdown {
@@ -284,79 +318,4 @@ func wait(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-}
-
-// ObserveNow waits for one turn of the server that began after the call, with a fresh
-// read and a fresh probe (?observe=now).
-func (r *Reconciler) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
-	g, err := r.cfg.Store.Gather(ctx, key)
-	if err != nil {
-		return fmt.Errorf("observe %s: %w", key, err)
-	}
-	if e := r.endpointOf(g); e != nil {
-		if err := e.fresh(ctx); err != nil {
-			return fmt.Errorf("list endpoint %s: %w", e.name, err)
-		}
-	}
-	// Without targets there is nothing to probe; that is no fault.
-	if err := r.cfg.Probes.Now(ctx, key); err != nil && ctx.Err() != nil {
-		return fmt.Errorf("probe %s: %w", key, err)
-	}
-	done := make(chan struct{})
-	r.await(key, done)
-	r.Kick(key)
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		r.giveUp(key, done)
-		return fmt.Errorf("wait for a turn of %s: %w", key, ctx.Err())
-	}
-}
-
-func (r *Reconciler) await(key fleet.ServerKey, done ...chan struct{}) {
-	if len(done) == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.waiters[key] = append(r.waiters[key], done...)
-}
-
-func (r *Reconciler) takeWaiters(key fleet.ServerKey) []chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := r.waiters[key]
-	delete(r.waiters, key)
-	return w
-}
-
-func (r *Reconciler) giveUp(key fleet.ServerKey, done chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.waiters[key] = slices.DeleteFunc(r.waiters[key], func(w chan struct{}) bool { return w == done })
-	if len(r.waiters[key]) == 0 {
-		delete(r.waiters, key)
-	}
-}
-
-// Listings returns what is known of every endpoint, by name.
-func (r *Reconciler) Listings() []fleet.Listing {
-	list := make([]fleet.Listing, 0, len(r.endpoints))
-	for _, name := range slices.Sorted(maps.Keys(r.endpoints)) {
-		list = append(list, r.endpoints[name].listing())
-	}
-	return list
-}
-
-// Memory returns what is known of the server's reads and is not stored: when the last
-// good one began, and how many have failed since.
-func (r *Reconciler) Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int) {
-	r.mu.Lock()
-	e := r.endpoints[r.known[key].endpoint]
-	r.mu.Unlock()
-	if e == nil {
-		return time.Time{}, 0
-	}
-	return e.memory()
 }

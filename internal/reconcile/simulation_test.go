@@ -3,9 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,13 +27,30 @@ const (
 func TestSimulation_faultsThenPeaceConverges(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			virtual(t, func(w *world) { newSimulation(w, seed).run() })
+			virtual(t, func(w *world) { newSimulation(w, seed, onEngine{w}).run() })
+		})
+		t.Run(fmt.Sprintf("on Kubernetes, seed %d", seed), func(t *testing.T) {
+			virtual(t, func(w *world) { newSimulation(w, seed, onCluster{w}).run() })
 		})
 	}
 }
 
+// ground is what a simulation takes place on.
+type ground interface {
+	region(*fleet.Region)           // makes eu a region of it
+	version(r *fleet.Region, n int) // changes the document of all servers
+	breathe(*rand.Rand)             // ends or changes what is wrong with it
+	outage(*rand.Rand)              // it answers nothing for a while
+	harm(account string, n int)     // takes something away; n is below 10
+	refuse(account string)          // it refuses something of the server
+	heal()
+	missing(account, image string) string // what a declared server lacks, or what a destroyed one left
+	wrong() string                        // what must never have been
+}
+
 type simulation struct {
 	*world
+	ground   ground
 	rand     *rand.Rand
 	answers  *faults.Faults // of the engine, which fail, get lost and come late
 	writes   *faults.Faults // of the store
@@ -47,13 +62,13 @@ type simulation struct {
 	version  int
 }
 
-func newSimulation(w *world, seed uint64) *simulation {
+func newSimulation(w *world, seed uint64, g ground) *simulation {
 	w.region("eu", func(r *fleet.Region) {
 		r.MaxUnsettled = simPlaces
-		r.Containers.Services["helper"] = fleet.Service{Image: "localhost/helper:1", GracePeriod: fleet.Duration(time.Second)}
+		g.region(r)
 	})
 	return &simulation{
-		world: w, rand: rand.New(rand.NewPCG(seed, 0)), stale: rand.New(rand.NewPCG(seed, 1)), declared: map[string]string{}, leaving: map[string]bool{},
+		world: w, ground: g, rand: rand.New(rand.NewPCG(seed, 0)), stale: rand.New(rand.NewPCG(seed, 1)), declared: map[string]string{}, leaving: map[string]bool{},
 		answers: faults.NewFaults(seed, faults.Rates{Fail: 0.1, Ambiguous: 0.05, Slow: 0.05, Delay: 20 * time.Second}),
 		writes:  faults.NewFaults(seed+1000, faults.Rates{Fail: 0.02, Ambiguous: 0.02}),
 	}
@@ -83,7 +98,15 @@ func (s *simulation) boot() {
 			if overtaken {
 				return &store.ConflictError{Key: "what somebody else wrote"}
 			}
-			_, err := faults.Change(context.Background(), s.writes, func() (struct{}, error) { return struct{}{}, commit() })
+			_, err := faults.Change(context.Background(), s.writes, func() (struct{}, error) {
+				err := commit()
+				if err == nil && write.Remove { // a late effect would make an orphan (P18)
+					if what := s.ground.missing(write.Key.Account, ""); what != "" {
+						s.t.Errorf("%s was removed: %s", write.Key, what)
+					}
+				}
+				return struct{}{}, err
+			})
 			return err
 		},
 		onTask: func(k fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
@@ -98,6 +121,10 @@ func (s *simulation) boot() {
 			cs, err := faults.Change(context.Background(), s.answers, list)
 			return cs, err
 		},
+		onRead: func(read func() error) error {
+			_, err := faults.Change(context.Background(), s.answers, func() (struct{}, error) { return struct{}{}, read() })
+			return err
+		},
 	})
 }
 
@@ -108,7 +135,7 @@ func (s *simulation) happen() {
 	if s.leaving[account] && s.gone(account) {
 		delete(s.leaving, account)
 	}
-	s.engine().with(func() { s.engine().down = s.engine().down && s.rand.IntN(3) > 0 })
+	s.ground.breathe(s.rand)
 	switch n := s.rand.IntN(100); {
 	case s.leaving[account]:
 	case !wanted || n < 25:
@@ -122,11 +149,7 @@ func (s *simulation) happen() {
 		s.leaving[account] = true
 	case n < 45: // a document that changes for all
 		s.version++
-		s.region("eu", func(r *fleet.Region) {
-			helper := r.Containers.Services["helper"]
-			helper.Env = map[string]string{"VERSION": fmt.Sprint(s.version)}
-			r.Containers.Services["helper"] = helper
-		})
+		s.region("eu", func(r *fleet.Region) { s.ground.version(r, s.version) })
 	case n < 55:
 		s.setSick(account, fleet.ReasonHTTPNotReady)
 	case n < 62:
@@ -135,22 +158,11 @@ func (s *simulation) happen() {
 		paused := s.rand.IntN(3) == 0
 		s.change(account, func(in *fleet.Intent) { in.Paused = paused })
 	case n < 77: // a service ends, or somebody takes it away
-		s.engine().with(func() {
-			for _, id := range slices.Sorted(maps.Keys(s.engine().boxes)) {
-				if b := s.engine().boxes[id]; b.Account != account {
-					continue
-				} else if n < 72 && b.State == fleet.ContainerRunning {
-					s.engine().exit(b, 1)
-				} else if n >= 72 {
-					s.engine().drop(b)
-				}
-				return
-			}
-		})
+		s.ground.harm(account, n-67)
 	case n < 82:
-		s.engine().with(func() { s.engine().refuse = failsToCreate(account, "v3") })
+		s.ground.refuse(account)
 	case n < 87:
-		s.engine().with(func() { s.engine().down = true })
+		s.ground.outage(s.rand)
 	case n < 92:
 		s.k.kill()
 		s.boot()
@@ -166,7 +178,7 @@ func (s *simulation) heal() {
 	s.mu.Lock()
 	s.stale = nil
 	s.mu.Unlock()
-	s.engine().with(func() { s.engine().refuse, s.engine().down = nil, false })
+	s.ground.heal()
 	for i := range simServers {
 		s.setSick(fmt.Sprintf("s%04d", i), "")
 	}
@@ -205,8 +217,8 @@ func (s *simulation) consistent(write fleet.TurnWrite) {
 		s.t.Errorf("%s is to be stored as active with url %q and image %q", write.Key, st.PublishedURL, st.ServingImageTag)
 	case st.Status == fleet.StatusFailed && st.Reason == "":
 		s.t.Errorf("%s is to be stored as failed without a reason", write.Key)
-	case write.Remove && len(st.Containers) > 0:
-		s.t.Errorf("%s is to be removed with containers %+v", write.Key, st.Containers)
+	case write.Remove && (len(st.Containers) > 0 || st.Resource != nil):
+		s.t.Errorf("%s is to be removed with containers %+v and resource %+v", write.Key, st.Containers, st.Resource)
 	}
 }
 
@@ -216,22 +228,12 @@ func (s *simulation) check() {
 	}
 	for i := range simServers {
 		account := fmt.Sprintf("s%04d", i)
-		want := 2
-		if _, ok := s.declared[account]; !ok {
-			want = 0
-		}
-		bs := s.engine().of(account)
-		if len(bs) != want {
-			s.t.Errorf("%s has %d containers, want %d: %+v", account, len(bs), want, bs)
-		}
-		for _, b := range bs {
-			if b.State != fleet.ContainerRunning || b.Name != "kura-"+account+"-eu-"+b.Service+"-staging" {
-				s.t.Errorf("container %+v, want it running under its name", b)
-			}
+		if what := s.ground.missing(account, s.declared[account]); what != "" {
+			s.t.Errorf("%s on %q: %s", account, s.declared[account], what)
 		}
 	}
-	if twice := s.engine().twice; len(twice) > 0 {
-		s.t.Errorf("containers of one service ran at once: %v", twice)
+	if what := s.ground.wrong(); what != "" {
+		s.t.Error(what)
 	}
 	if most := s.mostUnsettled("eu"); most > simPlaces {
 		s.t.Errorf("%d servers were unsettled at once, want at most %d", most, simPlaces)

@@ -88,10 +88,10 @@ func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out pr
 	// Only a probe begun after the instance converged opens the gate: until then fast
 	// probing, and a turn for each of its answers, would be for nothing.
 	r.cfg.Probes.Set(key, targets(in, out), out.Pending && out.Status.ConvergedAt != nil)
-	if e := r.endpoints[place(in.Region)]; e != nil && out.NeedFreshRead {
+	if at := r.site(in.Region); at != nil && out.NeedFreshRead {
 		// A read before the last effect may have landed would say nothing.
 		if until := out.Status.EffectsUntil; until == nil || !until.After(r.now()) {
-			e.freshTurn(key)
+			at.freshTurn(key, in.Desired.Instance)
 		}
 	}
 	if !out.Due.IsZero() {
@@ -135,13 +135,10 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 	}
 	in.Desired = desired
 	at := r.know(key, in.Region, desired, g.Status)
-	if e := r.endpoints[place(in.Region)]; e != nil {
-		in.Seen.Instance = e.seen(key, at)
+	if at.site != nil {
+		in.Seen.Instance = at.site.seen(key, at, desired)
 	} else {
-		in.Seen.Instance.Unreadable = &fleet.ReadFailure{
-			Reason:  fleet.ReasonEndpointUnreachable,
-			Message: fmt.Sprintf("this kurad was given no endpoint named %q: start it with --container-endpoint %s=…", place(in.Region), place(in.Region)),
-		}
+		in.Seen.Instance.Unreadable = siteless(in.Region)
 	}
 	latest := func(url string) fleet.ProbeObservation {
 		p, _ := r.cfg.Probes.Latest(key, url)
@@ -157,28 +154,15 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 	return in
 }
 
-// place names the endpoint of a container region.
-func place(r fleet.Region) string {
-	if r.Containers == nil {
-		return ""
-	}
-	return r.Containers.Endpoint
-}
-
-// endpointOf returns the endpoint that a stored server is on, nil where there is none.
-func (r *Reconciler) endpointOf(g fleet.Gathered) *endpoint {
-	if g.Region == nil {
-		return nil
-	}
-	return r.endpoints[place(*g.Region)]
-}
-
-// know remembers where the server is and which containers are its, by name and by id,
-// and returns that.
+// know remembers where the server is and what there is its, by name and by id, and
+// returns that.
 func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desired, status *fleet.Status) whereabouts {
-	at := whereabouts{endpoint: place(region)}
+	at := whereabouts{site: r.site(region), target: region.Target()}
 	if status != nil {
-		at.adopted = status.Adopted
+		at.adopted, at.resource = status.Adopted, status.AdoptedResource
+	}
+	if d.Kubernetes != nil {
+		at.names = append(at.names, d.Kubernetes.Name)
 	}
 	if d.Containers != nil {
 		for _, s := range d.Containers.Services {
@@ -190,7 +174,7 @@ func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desi
 	r.disown(key)
 	r.known[key] = at
 	for _, name := range at.names {
-		r.names[name] = key
+		r.names[spot{at.target, name}] = key
 	}
 	for _, a := range at.adopted {
 		r.adopted[a.ID] = key
@@ -200,16 +184,46 @@ func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desi
 
 // disown drops the names and the adopted ids of a server; r.mu is held.
 func (r *Reconciler) disown(key fleet.ServerKey) {
-	for _, name := range r.known[key].names {
-		if r.names[name] == key {
-			delete(r.names, name)
+	at := r.known[key]
+	for _, name := range at.names {
+		if s := (spot{at.target, name}); r.names[s] == key {
+			delete(r.names, s)
 		}
 	}
-	for _, a := range r.known[key].adopted {
+	for _, a := range at.adopted {
 		if r.adopted[a.ID] == key {
 			delete(r.adopted, a.ID)
 		}
 	}
+}
+
+// serversAt names the servers of a target that had a turn.
+func (r *Reconciler) serversAt(target string) []fleet.ServerKey {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var keys []fleet.ServerKey
+	for key, at := range r.known {
+		if at.target == target {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// serverAt names the server to which a name belongs.
+func (r *Reconciler) serverAt(s spot) (fleet.ServerKey, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key, ok := r.names[s]
+	return key, ok
+}
+
+// knows reports whether the server had a turn and is still there.
+func (r *Reconciler) knows(key fleet.ServerKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.known[key]
+	return ok
 }
 
 // forget drops what is remembered of a server that is no more.

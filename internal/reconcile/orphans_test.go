@@ -1,0 +1,295 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// deleting makes eu a region of the cluster that deletes orphans.
+func deleting(change func(*fleet.Region)) func(*fleet.Region) {
+	return func(r *fleet.Region) {
+		r.Kubernetes.DeleteOrphans = true
+		if change != nil {
+			change(r)
+		}
+	}
+}
+
+func TestK5_L30_orphansAreListedAndByDefaultLeftAlone(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(nil)
+		lost := w.cluster().put(ours("lost", "eu"))
+		k := w.start(options{})
+		defer k.stop()
+		begun := time.Now()
+		w.pass(time.Hour)
+		l := k.loop.KubeListings()
+		if len(l) != 1 || l[0].Cluster != "prod" || l[0].Namespace != "kura" || len(l[0].Instances) != 1 || l[0].Begun.IsZero() || l[0].Unreadable != nil {
+			t.Fatalf("listings %+v, want the one namespace of a region without servers", l)
+		}
+		if since := l[0].Since[lost.uid]; since.Before(begun) || since.After(begun.Add(20*time.Second)) {
+			t.Errorf("first seen at %s, want about %s", since, begun)
+		}
+		if len(w.cluster().writes) != 0 || w.events("lost", "OrphanDeleted") != 0 {
+			t.Errorf("writes %v", w.cluster().writes)
+		}
+		w.cluster().fallSilent(fleet.ReasonEndpointUnreachable)
+		w.pass(time.Minute)
+		if l := k.loop.KubeListings(); l[0].Unreadable == nil || len(l[0].Instances) != 1 {
+			t.Errorf("listing %+v, want the last good one and why there is no newer", l[0])
+		}
+		w.cluster().fallSilent("")
+		w.declare("lost", "v1") // and it goes on with what is there
+		w.until("it runs v1", time.Minute, func() bool { return w.converged("lost", "v1") })
+		if o := w.runs("lost", "v1"); o.uid != lost.uid {
+			t.Errorf("the instance %s became %s", lost.uid, o.uid)
+		}
+	})
+}
+
+// L30: what an abandoned server left behind goes where its region wants that, and nothing
+// else does.
+func TestK5_L30_orphansOfARegionThatWantsItAreDeletedAfterAMinute(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		k := created(w, options{})
+		defer k.stop()
+		w.declare("left", "v1")
+		w.until("left runs", time.Minute, func() bool { return w.converged("left", "v1") })
+		production, nobodys, elsewhere := ours("one", "eu"), ours("two", "eu"), ours("three", "us")
+		production.labels[fleet.LabelEnvironment] = "production"
+		nobodys.labels = nil
+		away := ours("four", "eu")
+		away.namespace = "other"
+		twin := ours("acme", "eu") // labels of a declared server under another name
+		twin.name = "kura-acme-copy"
+		for _, o := range []object{production, nobodys, elsewhere, away, twin} {
+			w.cluster().put(o)
+		}
+		w.pass(10 * time.Minute)
+		if n := w.cluster().count("delete"); n != 0 {
+			t.Fatalf("%d deletions, want none: %v", n, w.cluster().writes)
+		}
+		g := w.server("left") // :abandon
+		w.must(w.records.CommitTurn(w.t.Context(), fleet.TurnWrite{Key: key("left"), IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Remove: true}))
+		w.pass(55 * time.Second)
+		if _, there := w.cluster().of("left"); !there {
+			t.Error("it is gone before a minute has passed")
+		}
+		w.until("the orphan is gone", 25*time.Second, func() bool { _, there := w.cluster().of("left"); return !there })
+		w.pass(10 * time.Minute)
+		if got := w.cluster().writes; got[len(got)-1] != "delete kura-left-eu" || w.cluster().count("delete") != 1 {
+			t.Errorf("writes %v, want the one deletion", got)
+		}
+		want := []string{"kura-acme-copy", "kura-acme-eu", "kura-four-eu", "kura-one-eu", "kura-three-us", "kura-two-eu"}
+		if got := w.cluster().names(); !slices.Equal(got, want) {
+			t.Errorf("there is %v, want %v", got, want)
+		}
+		if n := w.events("left", "OrphanDeleted"); n != 1 {
+			t.Errorf("%d events, want 1", n)
+		}
+	})
+}
+
+func TestK5_orphansOfAnotherPlaceOrOfAnUnknownRegionAreLeftAlone(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		w.region("us", func(r *fleet.Region) {
+			r.Name, r.Containers, r.Readiness = "us", nil, fleet.Readiness{}
+			r.Kubernetes = &fleet.Kubernetes{Cluster: "prod", Namespace: "us", Image: "localhost/kura:{image_tag}", DeleteOrphans: true}
+		})
+		w.cluster().put(ours("lost", "us"))      // in eu's namespace
+		w.cluster().put(ours("lost", "retired")) // of a region that is no more
+		k := w.start(options{})
+		defer k.stop()
+		w.pass(10 * time.Minute)
+		if n := w.cluster().count("delete"); n != 0 {
+			t.Errorf("%d deletions, want none", n)
+		}
+	})
+}
+
+// An edit of the labels makes an object foreign (K4); what serves is never swept for it.
+func TestK5_aServersInstanceWhoseLabelsWereEditedIsNoOrphan(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		k := created(w, options{})
+		o, _ := w.cluster().of("acme")
+		o.labels = maps.Clone(o.labels)
+		o.labels[fleet.KubeLabelAccount] = "nobody"
+		w.cluster().put(o)
+		w.pass(10 * time.Minute)
+		k.stop()
+		k = w.start(options{}) // and knows it from the store alone
+		defer k.stop()
+		w.pass(10 * time.Minute)
+		if n := w.cluster().count("delete"); n != 0 {
+			t.Errorf("%d deletions, want none: %v", n, w.cluster().writes)
+		}
+	})
+}
+
+func TestK5_L38_whatIsHeldDeletesNoOrphan(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*fleet.Region)
+		paused bool
+	}{
+		"a paused region":       {change: func(r *fleet.Region) { r.Paused = true }},
+		"a region that watches": {change: func(r *fleet.Region) { r.Remediation = fleet.RemediationObserve }},
+		"a paused daemon":       {paused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(w *world) {
+				w.onKubernetes(deleting(tt.change))
+				w.cluster().put(ours("lost", "eu"))
+				k := w.start(options{paused: tt.paused})
+				w.pass(10 * time.Minute)
+				if len(w.cluster().writes) != 0 || w.events("lost", "OrphanDeleted") != 0 {
+					t.Errorf("writes %v", w.cluster().writes)
+				}
+				k.stop()
+				w.region("eu", func(r *fleet.Region) { r.Paused, r.Remediation = false, "" })
+				k = w.start(options{})
+				defer k.stop()
+				w.until("it goes with the hold", 2*time.Minute, func() bool { _, there := w.cluster().of("lost"); return !there })
+			})
+		})
+	}
+}
+
+func TestK5_whoLeadsNoMoreDeletesNoOrphan(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		w.cluster().put(ours("lost", "eu"))
+		l := newLead()
+		l.expired.Store(true)
+		k := w.start(options{lead: l})
+		defer k.stop()
+		w.pass(10 * time.Minute)
+		if len(w.cluster().writes) != 0 {
+			t.Errorf("writes %v", w.cluster().writes)
+		}
+	})
+}
+
+func TestK5_theStoreHasTheLastWordOnAnOrphan(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		lost := w.cluster().put(ours("lost", "eu"))
+		var asked atomic.Int64
+		k := w.start(options{onOrphan: func(k fleet.ServerKey) {
+			if asked.Add(1) == 1 {
+				w.declare(k.Account, "v1") // which no memory shows yet
+			}
+		}})
+		defer k.stop()
+		w.until("it runs v1", 5*time.Minute, func() bool { return asked.Load() > 0 && w.converged("lost", "v1") })
+		w.pass(10 * time.Minute)
+		if o := w.runs("lost", "v1"); o.uid != lost.uid || w.cluster().count("delete") != 0 || asked.Load() != 1 || w.events("lost", "OrphanDeleted") != 0 {
+			t.Errorf("instance %s, %d deletions, asked %d times", o.uid, w.cluster().count("delete"), asked.Load())
+		}
+	})
+}
+
+// A server that is declared while its orphan goes waits for the end of that, and is then
+// made anew.
+func TestK5_aServerDeclaredWhileItsOrphanGoesIsMadeAnew(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		w.cluster().put(ours("lost", "eu"))
+		var tasks atomic.Int64
+		k := w.start(options{onTask: func(_ fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
+			tasks.Add(1)
+			if task.Kind == fleet.TaskDelete {
+				w.declare("lost", "v1")
+				<-time.After(10 * time.Second)
+				if n := tasks.Load(); n != 1 {
+					t.Errorf("%d tasks during the deletion, want none besides it", n)
+				}
+			}
+			return execute()
+		}})
+		defer k.stop()
+		w.until("it runs v1", 5*time.Minute, func() bool { return tasks.Load() > 0 && w.converged("lost", "v1") })
+		if n := w.cluster().count("delete"); n != 1 {
+			t.Errorf("%d deletions, want 1", n)
+		}
+		w.runs("lost", "v1")
+	})
+}
+
+func TestK5_anOrphanThatCannotBeDeletedIsTriedAgainAndToldOnce(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		w.cluster().put(ours("lost", "eu"))
+		var tries atomic.Int64
+		w.cluster().refuse = func(_ fleet.ServerKey, task fleet.Task, _ fleet.KubeDocument) *fleet.Outcome {
+			tries.Add(1)
+			return refused(fleet.ReasonForbidden)
+		}
+		k := w.start(options{})
+		defer k.stop()
+		w.pass(10*time.Minute + 30*time.Second)
+		if n := tries.Load(); n < 5 || n > 10 {
+			t.Errorf("%d tries in ten minutes, want about one a minute", n)
+		}
+		w.cluster().with(func() { w.cluster().refuse = nil })
+		w.until("it is gone", 2*time.Minute, func() bool { _, there := w.cluster().of("lost"); return !there })
+		if n := w.events("lost", "OrphanDeleted"); n != 1 {
+			t.Errorf("%d events, want 1", n)
+		}
+	})
+}
+
+func TestK5_G4_orphansGoInBoundedSteps(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		for i := range 35 {
+			w.cluster().put(ours(fmt.Sprintf("s%04d", i), "eu"))
+		}
+		k := w.start(options{})
+		defer k.stop()
+		w.until("the first ones go", 2*time.Minute, func() bool { return w.cluster().count("delete") > 0 })
+		w.pass(2 * time.Second)
+		if n := w.cluster().count("delete"); n != 10 {
+			t.Errorf("%d deletions at once, want 10", n)
+		}
+		w.pass(20 * time.Second)
+		if n := w.cluster().count("delete"); n != 30 {
+			t.Errorf("%d deletions after two more looks, want 30", n)
+		}
+		w.until("all are gone", time.Minute, func() bool { return len(w.cluster().names()) == 0 })
+	})
+}
+
+// What cannot be read is not known to be an orphan still: its minute begins anew.
+func TestK5_P2_aClusterThatWasAwayBeginsTheMinuteAnew(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		w.cluster().put(ours("lost", "eu"))
+		k := w.start(options{})
+		defer k.stop()
+		w.pass(45 * time.Second)
+		w.cluster().fallSilent(fleet.ReasonRuntimeError)
+		w.pass(time.Minute)
+		w.cluster().fallSilent("")
+		w.pass(45 * time.Second)
+		if len(w.cluster().writes) != 0 {
+			t.Errorf("writes %v, want none before a minute without a break", w.cluster().writes)
+		}
+		w.until("it is gone", time.Minute, func() bool { _, there := w.cluster().of("lost"); return !there })
+		if _, err := w.records.Gather(w.t.Context(), key("lost")); fleet.CodeOf(err) != fleet.CodeNotFound {
+			t.Errorf("gather: %v", err)
+		}
+		if l := k.loop.KubeListings(); len(l) != 1 || len(l[0].Instances) != 0 || strings.Contains(fmt.Sprint(l[0].Since), "uid") {
+			t.Errorf("listing %+v, want nothing left", l)
+		}
+	})
+}

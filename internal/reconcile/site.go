@@ -1,0 +1,106 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// site is where instances are: a container endpoint, or a namespace of a cluster.
+type site interface {
+	// String names it for people.
+	String() string
+	// seen returns the newest observation of a server.
+	seen(key fleet.ServerKey, at whereabouts, d fleet.Desired) fleet.InstanceObservation
+	// freshTurn makes a turn of the server due after a read that begins from now on.
+	freshTurn(key fleet.ServerKey, instance string)
+	// fresh waits for a read of the instance that begins from now on.
+	fresh(ctx context.Context, instance string) error
+	// begin takes up one of the effects that may be under way at once, until end. Without
+	// room the server's turn is due when there is some.
+	begin(key fleet.ServerKey) bool
+	end()
+	execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome
+	// memory returns when the last read that answered began, and how many have failed since.
+	memory() (lastObserved time.Time, failedReads int)
+}
+
+// whereabouts are what is remembered of a server that had a turn: where it is, and what
+// there is its own.
+type whereabouts struct {
+	site     site // nil: this kurad was given none that the region names
+	target   string
+	names    []string                  // of its instance or its containers, unique in the target
+	adopted  map[string]fleet.Adoption // containers without labels, by service
+	resource *fleet.KubeAdoption       // a KuraInstance without our labels
+}
+
+// spot is a name within a target.
+type spot struct{ target, name string }
+
+// site returns where the region's instances are, nil where this kurad was not given it.
+// It begins to observe a namespace that it hears of for the first time.
+func (r *Reconciler) site(region fleet.Region) site {
+	switch {
+	case region.Containers != nil:
+		if e := r.endpoints[region.Containers.Endpoint]; e != nil {
+			return e
+		}
+	case region.Kubernetes != nil:
+		if c := r.clusters[region.Kubernetes.Cluster]; c != nil {
+			return c.namespace(region.WithDefaults().Kubernetes.Namespace)
+		}
+	}
+	return nil
+}
+
+// siteless says what this kurad has to be started with.
+func siteless(region fleet.Region) *fleet.ReadFailure {
+	kind, flag, name := "endpoint", "--container-endpoint", ""
+	switch {
+	case region.Kubernetes != nil:
+		kind, flag, name = "cluster", "--cluster", region.Kubernetes.Cluster
+	case region.Containers != nil:
+		name = region.Containers.Endpoint
+	}
+	return &fleet.ReadFailure{
+		Reason:  fleet.ReasonEndpointUnreachable,
+		Message: fmt.Sprintf("this kurad was given no %s named %q: start it with %s %s=…", kind, name, flag, name),
+	}
+}
+
+// slots bound the effects that are under way at once on an endpoint or a cluster, so that
+// one which hangs takes nothing from the others (P19).
+type slots struct {
+	kick func(fleet.ServerKey)
+
+	mu     sync.Mutex
+	taken  int
+	queued []fleet.ServerKey // want one
+}
+
+func (s *slots) begin(key fleet.ServerKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queued = slices.DeleteFunc(s.queued, func(k fleet.ServerKey) bool { return k == key })
+	if s.taken < effectsAtOnce {
+		s.taken++
+		return true
+	}
+	s.queued = append(s.queued, key)
+	return false
+}
+
+func (s *slots) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	if len(s.queued) > 0 {
+		s.kick(s.queued[0])
+		s.queued = slices.Delete(s.queued, 0, 1)
+	}
+}
