@@ -5,17 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/kurafleet/terraform-provider-kura/internal/world"
-	"github.com/kurafleet/terraform-provider-kura/internal/world/engine"
 )
 
 // providerVersion is the version under which the built provider lies in the mirror.
@@ -28,90 +26,77 @@ type stage struct {
 	hcl     string // a copy of the configuration, in which tofu works
 	kurad   string
 	env     []string // of tofu and of kurad's commands
-	ca      string
-	dns     *world.DNS
-	engine  *engine.Engine
+	tags    []string // three versions of the image
+	ground  ground
 	daemon  *exec.Cmd
 	ended   chan error
 	daemonW *bytes.Buffer
 }
 
-// setUp starts the world, the engine and the daemon. The stage is never nil, so that
-// what has been started can be torn down.
-func setUp(ctx context.Context, tofu, bin, hcl string) (s *stage, err error) {
-	s = &stage{daemonW: &bytes.Buffer{}}
-	if s.tofu, err = exec.LookPath(tofu); err != nil {
-		return s, fmt.Errorf("no OpenTofu at %q: run the demo by `make demo`, which builds it", tofu)
+// ground is what the servers of the story run on, and what is different there.
+type ground interface {
+	// introduce says what it is, and what will be done there.
+	introduce() string
+	// open starts it in a folder of the demo's. What it started ends by close, whether open
+	// succeeds or not.
+	open(ctx context.Context, dir string) error
+	close(ctx context.Context, failed bool) error
+	// serve are the flags of kurad serve.
+	serve() []string
+	// variables are those of the configuration.
+	variables() map[string]string
+	// curl are the flags by which curl reaches host:port.
+	curl(hostPort string) []string
+	// thing is what a server is there.
+	thing() string
+	// remove removes it and returns what a person would have typed.
+	remove(ctx context.Context, v server) (string, error)
+	// rolling and rolled say how a new image is rolled out, and how it was; an error: it
+	// was not done so.
+	rolling() string
+	rolled(before, after server) (string, error)
+	// failure is the reason of an image that nobody built.
+	failure() string
+	// nothingLeft says what was looked at; an error: something is left.
+	nothingLeft(ctx context.Context) (string, error)
+	// hint is what else can be looked at with, while everything is kept running.
+	hint() string
+	// target is the name in the makefile.
+	target() string
+}
+
+// setUp starts the ground and the daemon. The stage is never nil, so that what has been
+// started can be torn down.
+func setUp(ctx context.Context, o options) (s *stage, err error) {
+	s = &stage{daemonW: &bytes.Buffer{}, tags: o.tags, ground: o.ground}
+	if s.tofu, err = exec.LookPath(o.tofu); err != nil {
+		return s, fmt.Errorf("no OpenTofu at %q: run the demo by `make %s`, which builds it", o.tofu, s.ground.target())
 	}
-	if s.kurad, err = filepath.Abs(filepath.Join(bin, "kurad")); err != nil {
+	if s.kurad, err = filepath.Abs(filepath.Join(o.bin, "kurad")); err != nil {
 		return s, err
 	}
-	for _, tool := range []string{"podman", "curl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return s, fmt.Errorf("%s is not installed: apt-get install %s", tool, tool)
-		}
+	if _, err := exec.LookPath("curl"); err != nil {
+		return s, errors.New("curl is not installed: apt-get install curl")
 	}
 	if s.dir, err = os.MkdirTemp("", "kura-demo-"); err != nil {
 		return s, err
 	}
-	chapter("Setting the stage: a certificate authority, DNS for kura.test, a Podman of its own, kurad for staging")
-	tls := filepath.Join(s.dir, "tls")
-	if err := s.startWorld(tls); err != nil {
+	chapter("Setting the stage: %s", s.ground.introduce())
+	if err := s.ground.open(ctx, s.dir); err != nil {
 		return s, err
 	}
-	err = progress("starting Podman with a root and a socket of its own", func() (err error) {
-		s.engine, err = engine.Start(ctx, engine.Options{Dir: filepath.Join(s.dir, "podman")})
-		return err
-	})
-	if err != nil {
+	if err := s.mirror(filepath.Join(o.bin, "terraform-provider-kura"), o.hcl); err != nil {
 		return s, err
 	}
-	err = progress("building the cache server's images v1, v2 and v3 FROM scratch", func() error {
-		for _, tag := range []string{"v1", "v2", "v3"} {
-			if err := s.engine.CacheImage(ctx, image(tag)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return s, err
-	}
-	if err := s.mirror(filepath.Join(bin, "terraform-provider-kura"), hcl, tls); err != nil {
-		return s, err
-	}
-	return s, progress("starting kurad", func() error { return s.startDaemon(ctx, tls) })
-}
-
-func image(tag string) string { return "localhost/kura-cache:" + tag }
-
-func (s *stage) startWorld(tls string) error {
-	ca, err := world.NewCA()
-	if err != nil {
-		return err
-	}
-	cert, err := ca.IssueWildcard("kura.test")
-	if err != nil {
-		return err
-	}
-	files, err := ca.WriteFiles(tls, cert)
-	if err != nil {
-		return err
-	}
-	s.ca = files.CA
-	if s.dns, err = world.StartDNS("kura.test"); err != nil {
-		return err
-	}
-	s.dns.SetWildcard(netip.MustParseAddr("127.0.0.1"))
-	return nil
+	return s, progress("starting kurad", func() error { return s.startDaemon(ctx) })
 }
 
 // mirror lays the provider where OpenTofu looks for it without a network, and copies the
 // configuration to where tofu may write.
-func (s *stage) mirror(provider, hcl, tls string) error {
+func (s *stage) mirror(provider, hcl string) error {
 	binary, err := os.ReadFile(provider)
 	if err != nil {
-		return fmt.Errorf("read the provider: %w; run the demo by `make demo`, which builds it", err)
+		return fmt.Errorf("read the provider: %w; run the demo by `make %s`, which builds it", err, s.ground.target())
 	}
 	for _, host := range []string{"registry.opentofu.org", "registry.terraform.io"} {
 		dir := filepath.Join(s.dir, "mirror", host, "kurafleet", "kura", providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
@@ -132,21 +117,22 @@ func (s *stage) mirror(provider, hcl, tls string) error {
 		return err
 	}
 	s.env = append(os.Environ(),
-		"TF_CLI_CONFIG_FILE="+config, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_VAR_tls_dir="+tls,
+		"TF_CLI_CONFIG_FILE="+config, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_VAR_image_tag="+s.tags[0],
 		"KURA_DATA_DIR="+s.data(), "KURA_TOKEN_FILE="+filepath.Join(s.data(), "token"),
 	)
+	variables := s.ground.variables()
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		s.env = append(s.env, "TF_VAR_"+name+"="+variables[name])
+	}
 	return nil
 }
 
 func (s *stage) data() string { return filepath.Join(s.dir, "kurad") }
 
 // startDaemon starts kurad and waits until it answers.
-func (s *stage) startDaemon(ctx context.Context, tls string) error {
-	s.daemon = exec.Command(s.kurad, "serve", // it outlives an interrupted story: tearDown ends it
-		"--environment", "staging", "--data-dir", s.data(), "--listen", "127.0.0.1:0", "--tick", "5s",
-		"--container-endpoint", "local=unix://"+s.engine.Socket()+",address=127.0.0.1,ports=28000-28999,mounts="+tls,
-		"--resolver", s.dns.Addr(), "--probe-ca", s.ca, "--probe-allow-cidr", "127.0.0.0/8",
-	)
+func (s *stage) startDaemon(ctx context.Context) error {
+	// It outlives an interrupted story: tearDown ends it.
+	s.daemon = exec.Command(s.kurad, append([]string{"serve", "--data-dir", s.data(), "--listen", "127.0.0.1:0"}, s.ground.serve()...)...)
 	s.daemon.Stdout, s.daemon.Stderr = s.daemonW, s.daemonW
 	s.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the demo's, which ends it in order
 	if err := s.daemon.Start(); err != nil {
@@ -190,9 +176,11 @@ func (s *stage) run(ctx context.Context, name string, args ...string) (string, e
 // keep waits for Ctrl-C and says what can be tried meanwhile.
 func (s *stage) keep(ctx context.Context) error {
 	chapter("Everything keeps running; Ctrl-C ends it")
-	fmt.Printf("In another terminal:\n\n  export KURA_DATA_DIR=%s TF_CLI_CONFIG_FILE=%s TF_VAR_tls_dir=%s\n", s.data(), filepath.Join(s.dir, "tofu.rc"), filepath.Join(s.dir, "tls"))
-	fmt.Printf("  export %s KURA_TOKEN_FILE=%s\n", s.env[len(s.env)-1], filepath.Join(s.data(), "token"))
-	fmt.Printf("  %s status --watch\n  cd %s && %s plan\n\n", s.kurad, s.hcl, s.tofu)
+	fmt.Print("In another terminal:\n\n")
+	for _, v := range s.env[len(os.Environ()):] { // what was added
+		fmt.Printf("  export %s\n", v)
+	}
+	fmt.Printf("  %s status --watch\n  cd %s && %s plan\n%s\n", s.kurad, s.hcl, s.tofu, s.ground.hint())
 	<-ctx.Done()
 	fmt.Println("\nending")
 	return nil
@@ -213,12 +201,7 @@ func (s *stage) tearDown(ctx context.Context, failed bool) error {
 			fmt.Fprintf(os.Stderr, "\n--- what kurad logged\n%s\n", tail(s.daemonW.String(), 60))
 		}
 	}
-	if s.engine != nil {
-		errs = append(errs, s.engine.Close())
-	}
-	if s.dns != nil {
-		errs = append(errs, s.dns.Close())
-	}
+	errs = append(errs, s.ground.close(ctx, failed))
 	if s.dir != "" {
 		errs = append(errs, os.RemoveAll(s.dir))
 	}

@@ -21,6 +21,19 @@ type server struct {
 		Name string `json:"name"`
 		ID   string `json:"id"`
 	} `json:"containers"`
+	Resource struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+		UID       string `json:"uid"`
+	} `json:"resource"`
+}
+
+// id is what tells the server's container, or its instance, from one made again.
+func (v server) id() string {
+	if len(v.Containers) == 1 {
+		return v.Containers[0].ID
+	}
+	return v.Resource.UID
 }
 
 func story(ctx context.Context, s *stage) error {
@@ -62,24 +75,23 @@ func theyAnswer(ctx context.Context, s *stage) error {
 		return err
 	}
 	for _, v := range list {
-		hostPort := strings.TrimPrefix(v.PublishedURL, "https://")
-		out, err := s.run(ctx, "curl", "--silent", "--show-error", "--fail", "--max-time", "10",
-			"--cacert", s.ca, "--resolve", hostPort+":127.0.0.1", v.PublishedURL+"/up")
+		out, err := s.curl(ctx, v)
 		if err != nil {
 			return err
 		}
-		tell("curl %s/up → %s", v.PublishedURL, strings.TrimSpace(out))
+		tell("curl %s/up → %s", v.PublishedURL, out)
 	}
 	return nil
 }
 
 func killed(ctx context.Context, s *stage) error {
-	chapter("A container is removed behind kurad's back")
+	chapter("The %s of acme/eu is removed behind kurad's back", s.ground.thing())
 	before, err := s.one(ctx, "acme", "eu")
 	if err != nil {
 		return err
 	}
-	if _, err := s.engine.Podman(ctx, "rm", "--force", "--time", "0", before.Containers[0].Name); err != nil {
+	command, err := s.ground.remove(ctx, before)
+	if err != nil {
 		return err
 	}
 	started := time.Now()
@@ -88,11 +100,11 @@ func killed(ctx context.Context, s *stage) error {
 		if err != nil {
 			return err
 		}
-		if v.Verdict != "converged" || len(v.Containers) != 1 || v.Containers[0].ID == before.Containers[0].ID {
+		if v.Verdict != "converged" || v.id() == "" || v.id() == before.id() {
 			return fmt.Errorf("verdict %s %s", v.Verdict, v.Reason)
 		}
-		tell("podman rm -f %s", before.Containers[0].Name)
-		tell("%.1f s later it runs again: %.12s is now %.12s, at the same url", time.Since(started).Seconds(), before.Containers[0].ID, v.Containers[0].ID)
+		tell("%s", command)
+		tell("%.1f s later it runs again: %.12s is now %.12s, at the same url", time.Since(started).Seconds(), before.id(), v.id())
 		return nil
 	})
 	if err != nil {
@@ -102,12 +114,12 @@ func killed(ctx context.Context, s *stage) error {
 }
 
 func rollOut(ctx context.Context, s *stage) error {
-	chapter("A new image rolls forward: v2, one graceful replace by id for each server")
+	chapter("A new image rolls forward: %s, %s", s.tags[1], s.ground.rolling())
 	before, err := s.servers(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.apply(ctx, "-var", "image_tag=v2"); err != nil {
+	if err := s.apply(ctx, s.tagged()...); err != nil {
 		return err
 	}
 	after, err := s.servers(ctx)
@@ -115,16 +127,27 @@ func rollOut(ctx context.Context, s *stage) error {
 		return err
 	}
 	for i, v := range after {
-		tell("%s/%s: %.12s → %.12s, still at %s", v.Account, v.Region, before[i].Containers[0].ID, v.Containers[0].ID, v.PublishedURL)
-		if v.PublishedURL != before[i].PublishedURL || v.Containers[0].ID == before[i].Containers[0].ID || v.ServingImageTag != "v2" {
+		if v.PublishedURL != before[i].PublishedURL || v.ServingImageTag != s.tags[1] {
 			return fmt.Errorf("%s/%s was not rolled forward at its url: %+v", v.Account, v.Region, v)
 		}
+		how, err := s.ground.rolled(before[i], v)
+		if err != nil {
+			return err
+		}
+		tell("%s/%s: %s, still at %s", v.Account, v.Region, how, v.PublishedURL)
 	}
 	return nil
 }
 
-// The one exception from image_tag that the story makes.
-const exception = `image_tags={"acme/eu"="%s"}`
+// tagged are the variables of an apply of the second version, with the exceptions that the
+// story makes for acme/eu.
+func (s *stage) tagged(exception ...string) []string {
+	args := []string{"-var", "image_tag=" + s.tags[1]}
+	for _, tag := range exception {
+		args = append(args, "-var", fmt.Sprintf(`image_tags={"acme/eu"=%q}`, tag))
+	}
+	return args
+}
 
 func broken(ctx context.Context, s *stage) error {
 	chapter("A broken image: acme/eu wants a version that nobody built")
@@ -132,12 +155,13 @@ func broken(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-var", "image_tag=v2", "-var", fmt.Sprintf(exception, "v2-lost")}
+	lost := s.tags[1] + "-lost"
+	args := s.tagged(lost)
 	err = s.apply(ctx, args...)
 	if err == nil {
 		return errors.New("the apply of an image that does not exist succeeded")
 	}
-	show(lines(err.Error(), "Error:", "ImagePullFailed", "image_tag", "kurad"))
+	show(lines(err.Error(), "Error:", s.ground.failure(), "image_tag", "kurad"))
 	if err := s.status(ctx); err != nil {
 		return err
 	}
@@ -146,31 +170,34 @@ func broken(ctx context.Context, s *stage) error {
 		return err
 	}
 	for i, v := range after {
-		if v.Containers[0].ID != before[i].Containers[0].ID || v.ServingImageTag != "v2" {
+		if v.id() != before[i].id() || v.ServingImageTag != s.tags[1] {
 			return fmt.Errorf("%s/%s was touched: %+v", v.Account, v.Region, v)
 		}
+		if _, err := s.curl(ctx, v); err != nil {
+			return err
+		}
 	}
-	tell("nothing was touched: all four still run and serve v2. And the next plan tells the truth:")
+	tell("nothing was lost: all four still run and serve %s. And the next plan tells the truth:", s.tags[1])
 	out, err := s.run(ctx, s.tofu, append([]string{"plan", "-no-color", "-input=false"}, args...)...)
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(out, `"v2" -> "v2-lost"`) {
+	if !strings.Contains(out, fmt.Sprintf("%q -> %q", s.tags[1], lost)) {
 		return fmt.Errorf("the plan does not show the difference:\n%s", out)
 	}
-	show(lines(out, "kura_server.this", "image_tag", "Warning", "ImagePullFailed", "Plan:"))
+	show(lines(out, "kura_server.this", "image_tag", "Warning", s.ground.failure(), "Plan:"))
 	return nil
 }
 
 func healed(ctx context.Context, s *stage) error {
-	chapter("A good image heals it: v3 for acme/eu")
-	if err := s.apply(ctx, "-var", "image_tag=v2", "-var", fmt.Sprintf(exception, "v3")); err != nil {
+	chapter("A good image heals it: %s for acme/eu", s.tags[2])
+	if err := s.apply(ctx, s.tagged(s.tags[2])...); err != nil {
 		return err
 	}
 	if err := s.status(ctx); err != nil {
 		return err
 	}
-	out, err := s.run(ctx, s.tofu, "plan", "-no-color", "-input=false", "-var", "image_tag=v2", "-var", fmt.Sprintf(exception, "v3"))
+	out, err := s.run(ctx, s.tofu, append([]string{"plan", "-no-color", "-input=false"}, s.tagged(s.tags[2])...)...)
 	if err != nil {
 		return err
 	}
@@ -181,7 +208,7 @@ func healed(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// farewell destroys everything and sees that no container is left.
+// farewell destroys everything and sees that nothing is left.
 func (s *stage) farewell(ctx context.Context) error {
 	chapter("tofu destroy leaves nothing")
 	err := progress("destroying", func() error {
@@ -191,17 +218,12 @@ func (s *stage) farewell(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, what := range [][]string{{"ps", "--all", "--quiet"}, {"volume", "ls", "--quiet"}} {
-		out, err := s.engine.Podman(ctx, what...)
-		if err != nil {
-			return err
-		}
-		if strings.TrimSpace(out) != "" {
-			return fmt.Errorf("podman %s still lists:\n%s", strings.Join(what, " "), out)
-		}
+	said, err := s.ground.nothingLeft(ctx)
+	if err != nil {
+		return err
 	}
-	tell("podman ps --all: nothing; podman volume ls: nothing")
-	fmt.Printf("\n[%3.0fs] The end. `make demo KEEP=1` leaves it running for you to play with.\n", time.Since(begun).Seconds())
+	tell("%s", said)
+	fmt.Printf("\n[%3.0fs] The end. `make %s KEEP=1` leaves it running for you to play with.\n", time.Since(begun).Seconds(), s.ground.target())
 	return nil
 }
 
@@ -216,6 +238,13 @@ func (s *stage) apply(ctx context.Context, args ...string) error {
 		show(lines(out, "Apply complete!"))
 	}
 	return err
+}
+
+// curl asks a server whether it is up, as anybody could.
+func (s *stage) curl(ctx context.Context, v server) (string, error) {
+	args := append([]string{"--silent", "--show-error", "--fail", "--max-time", "10"}, s.ground.curl(strings.TrimPrefix(v.PublishedURL, "https://"))...)
+	out, err := s.run(ctx, "curl", append(args, v.PublishedURL+"/up")...)
+	return strings.TrimSpace(out), err
 }
 
 // status shows the table that a person would look at.

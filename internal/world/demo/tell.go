@@ -11,8 +11,8 @@ import (
 var begun = time.Now()
 
 // chapter begins a part of the story.
-func chapter(title string) {
-	fmt.Printf("\n[%3.0fs] %s\n", time.Since(begun).Seconds(), title)
+func chapter(format string, args ...any) {
+	fmt.Printf("\n[%3.0fs] "+format+"\n", append([]any{time.Since(begun).Seconds()}, args...)...)
 }
 
 // tell prints a line of the story.

@@ -1,0 +1,7 @@
+terraform {
+  required_providers {
+    kura = {
+      source = "kurafleet/kura"
+    }
+  }
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/world"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/engine"
+)
+
+// containers is a Podman of the demo's own.
+type containers struct {
+	tags   []string
+	tls    string
+	ca     string
+	dns    *world.DNS
+	engine *engine.Engine
+}
+
+func (g *containers) introduce() string {
+	return "a certificate authority, DNS for kura.test, a Podman of its own, kurad for staging"
+}
+
+func (g *containers) open(ctx context.Context, dir string) error {
+	if _, err := exec.LookPath("podman"); err != nil {
+		return errors.New("podman is not installed: apt-get install podman")
+	}
+	g.tls = filepath.Join(dir, "tls")
+	if err := g.startWorld(); err != nil {
+		return err
+	}
+	err := progress("starting Podman with a root and a socket of its own", func() (err error) {
+		g.engine, err = engine.Start(ctx, engine.Options{Dir: filepath.Join(dir, "podman")})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return progress("building the cache server's images "+strings.Join(g.tags, ", ")+" FROM scratch", func() error {
+		for _, tag := range g.tags {
+			if err := g.engine.CacheImage(ctx, "localhost/kura-cache:"+tag); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (g *containers) startWorld() error {
+	ca, err := world.NewCA()
+	if err != nil {
+		return err
+	}
+	cert, err := ca.IssueWildcard("kura.test")
+	if err != nil {
+		return err
+	}
+	files, err := ca.WriteFiles(g.tls, cert)
+	if err != nil {
+		return err
+	}
+	g.ca = files.CA
+	if g.dns, err = world.StartDNS("kura.test"); err != nil {
+		return err
+	}
+	g.dns.SetWildcard(netip.MustParseAddr("127.0.0.1"))
+	return nil
+}
+
+func (g *containers) close(context.Context, bool) error {
+	var errs []error
+	if g.engine != nil {
+		errs = append(errs, g.engine.Close())
+	}
+	if g.dns != nil {
+		errs = append(errs, g.dns.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (g *containers) serve() []string {
+	return []string{
+		"--environment", "staging", "--tick", "5s",
+		"--container-endpoint", "local=unix://" + g.engine.Socket() + ",address=127.0.0.1,ports=28000-28999,mounts=" + g.tls,
+		"--resolver", g.dns.Addr(), "--probe-ca", g.ca, "--probe-allow-cidr", "127.0.0.0/8",
+	}
+}
+
+func (g *containers) variables() map[string]string { return map[string]string{"tls_dir": g.tls} }
+
+func (g *containers) curl(hostPort string) []string {
+	return []string{"--cacert", g.ca, "--resolve", hostPort + ":127.0.0.1"}
+}
+
+func (g *containers) thing() string { return "container" }
+
+func (g *containers) remove(ctx context.Context, v server) (string, error) {
+	name := v.Containers[0].Name
+	_, err := g.engine.Podman(ctx, "rm", "--force", "--time", "0", name)
+	return "podman rm -f " + name, err
+}
+
+func (g *containers) rolling() string { return "one graceful replace by id for each server" }
+
+func (g *containers) rolled(before, after server) (string, error) {
+	if after.id() == before.id() {
+		return "", fmt.Errorf("%s/%s was not replaced: %+v", after.Account, after.Region, after)
+	}
+	return fmt.Sprintf("%.12s → %.12s", before.id(), after.id()), nil
+}
+
+func (g *containers) failure() string { return "ImagePullFailed" }
+
+func (g *containers) nothingLeft(ctx context.Context) (string, error) {
+	for _, what := range [][]string{{"ps", "--all", "--quiet"}, {"volume", "ls", "--quiet"}} {
+		out, err := g.engine.Podman(ctx, what...)
+		if err != nil {
+			return "", err
+		}
+		if strings.TrimSpace(out) != "" {
+			return "", fmt.Errorf("podman %s still lists:\n%s", strings.Join(what, " "), out)
+		}
+	}
+	return "podman ps --all: nothing; podman volume ls: nothing", nil
+}
+
+func (g *containers) hint() string { return "" }
+
+func (g *containers) target() string { return "demo" }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/world/kubernetes"
+)
+
+// ownCluster is a kube-apiserver of the demo's own, with the stand-in for the controller.
+type ownCluster struct {
+	cluster
+
+	server     *kubernetes.Server
+	kubeconfig string // kurad's
+	admin      string // for a person who looks around
+	controller *exec.Cmd
+	where      struct{ HTTPS, DNS, CA string }
+}
+
+func (g *ownCluster) introduce() string {
+	return "kube-apiserver and etcd of its own, a stand-in for the KuraInstance controller, kurad for the environment \"demo\""
+}
+
+func (g *ownCluster) open(ctx context.Context, dir string) error {
+	at := filepath.Join(dir, "kubernetes")
+	if err := os.Mkdir(at, 0o700); err != nil {
+		return err
+	}
+	err := progress("starting etcd and kube-apiserver", func() (err error) {
+		g.server, err = kubernetes.Open(ctx, kubernetes.Options{Dir: at})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	g.context, g.namespace = kubernetes.Context, kubernetes.Namespace
+	if g.kubeconfig, err = g.server.Kubeconfig(kubernetes.Kurad); err != nil {
+		return err
+	}
+	if g.admin, err = g.server.Kubeconfig(kubernetes.Admin); err != nil {
+		return err
+	}
+	if err := g.connect(g.server.REST(kubernetes.Other)); err != nil {
+		return err
+	}
+	return progress("starting the controller", func() error { return g.startController(ctx, at) })
+}
+
+// startController builds and starts controllerd and reads where it is.
+func (g *ownCluster) startController(ctx context.Context, dir string) error {
+	program := filepath.Join(dir, "controllerd")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/kurafleet/terraform-provider-kura/internal/world/controllerd")
+	if said, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build controllerd: %w: %s", err, said)
+	}
+	config, err := g.server.Kubeconfig(kubernetes.Controller)
+	if err != nil {
+		return err
+	}
+	g.controller = exec.Command(program, "--kubeconfig", config, "--dir", filepath.Join(dir, "zone"), "--zone", g.zone)
+	g.controller.Stderr = os.Stderr
+	g.controller.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // Ctrl-C is the demo's
+	out, err := g.controller.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := g.controller.Start(); err != nil {
+		g.controller = nil
+		return fmt.Errorf("start controllerd: %w", err)
+	}
+	if err := json.NewDecoder(out).Decode(&g.where); err != nil {
+		return fmt.Errorf("controllerd does not say where it is: %w", err)
+	}
+	return nil
+}
+
+func (g *ownCluster) close(context.Context, bool) error {
+	var errs []error
+	if g.controller != nil {
+		errs = append(errs, g.controller.Process.Signal(syscall.SIGTERM), g.controller.Wait())
+	}
+	if g.server != nil {
+		g.server.Close()
+	}
+	return errors.Join(errs...)
+}
+
+func (g *ownCluster) serve() []string {
+	return append(g.cluster.serve(), "--kubeconfig", g.kubeconfig,
+		"--resolver", g.where.DNS, "--probe-ca", g.where.CA, "--probe-allow-cidr", "127.0.0.0/8")
+}
+
+func (g *ownCluster) variables() map[string]string {
+	v := g.cluster.variables()
+	_, v["port"], _ = net.SplitHostPort(g.where.HTTPS) // controllerd has printed it
+	v["stall_after"] = "8s"
+	return v
+}
+
+func (g *ownCluster) curl(hostPort string) []string {
+	return []string{"--cacert", g.where.CA, "--resolve", hostPort + ":127.0.0.1"}
+}
+
+func (g *ownCluster) hint() string {
+	return strings.Replace(g.cluster.hint(), "kubectl", "kubectl --kubeconfig "+g.admin, 1)
+}
