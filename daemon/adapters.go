@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,28 @@ func (s turnStore) Stored(k fleet.ServerKey) (fleet.Gathered, bool) {
 func (s turnStore) ServerKeys() []fleet.ServerKey { return s.view.ServerKeys() }
 func (s turnStore) IsConflict(err error) bool     { return store.IsConflict(err) }
 
+func (s turnStore) Regions() []fleet.Region {
+	var list []fleet.Region
+	for _, r := range s.view.Regions() {
+		list = append(list, r.Value)
+	}
+	return list
+}
+
+func (s turnStore) Region(ctx context.Context, name string) (fleet.Region, error) {
+	r, err := s.Records.Region(ctx, name)
+	return r.Value, err
+}
+
+// Orphaned implements reconcile.Store.
+func (s turnStore) Orphaned(ctx context.Context, k fleet.ServerKey, events ...fleet.Event) error {
+	err := s.Records.Orphaned(ctx, k, events...)
+	if errors.Is(err, store.ErrNotLeader) {
+		s.lost()
+	}
+	return err
+}
+
 // probes are the readiness watcher as turns see it.
 type probes struct{ w *readiness.Watcher }
 
@@ -60,23 +83,25 @@ func (p probes) Now(ctx context.Context, key fleet.ServerKey) error {
 	return p.w.Now(ctx, key.String())
 }
 
-// runtimes are the endpoints that this daemon was given.
+// runtimes are the endpoints and clusters that this daemon was given.
 type runtimes struct {
 	containers map[string]*containers.Endpoint
 	listers    map[string]*lister
+	clusters   map[string]cluster
 }
 
-func openRuntimes(endpoints []string, envSets map[string]string, env fleet.Environment, log hclog.Logger) (*runtimes, error) {
-	sets := map[string]map[string]string{}
-	for name, path := range envSets {
-		set, err := readEnvSet(path)
-		if err != nil {
-			return nil, fmt.Errorf("--env-set %s: %w", name, err)
-		}
-		sets[name] = set
-	}
+// openRuntimes opens what the flags name, and talks to none of it.
+func openRuntimes(o options, sets map[string]map[string]string, env fleet.Environment, log hclog.Logger) (_ *runtimes, err error) {
 	r := &runtimes{containers: map[string]*containers.Endpoint{}, listers: map[string]*lister{}}
-	for _, text := range endpoints {
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	if r.clusters, err = openClusters(o.kubeconfig, o.clusters, env, log); err != nil {
+		return nil, err
+	}
+	for _, text := range o.endpoints {
 		cfg, err := containers.ParseEndpoint(text)
 		if err != nil {
 			return nil, err
@@ -92,6 +117,28 @@ func openRuntimes(endpoints []string, envSets map[string]string, env fleet.Envir
 		r.containers[cfg.Name], r.listers[cfg.Name] = e, &lister{endpoint: e}
 	}
 	return r, nil
+}
+
+// readEnvSets reads the variable sets that the flags name.
+func readEnvSets(paths map[string]string) (map[string]map[string]string, error) {
+	sets := map[string]map[string]string{}
+	for name, path := range paths {
+		set, err := readEnvSet(path)
+		if err != nil {
+			return nil, fmt.Errorf("--env-set %s: %w", name, err)
+		}
+		sets[name] = set
+	}
+	return sets, nil
+}
+
+// variableNames are the names of each set's variables, without a value.
+func variableNames(sets map[string]map[string]string) map[string][]string {
+	names := make(map[string][]string, len(sets))
+	for set, variables := range sets {
+		names[set] = slices.Sorted(maps.Keys(variables))
+	}
+	return names
 }
 
 // readEnvSet reads NAME=value lines; empty ones and those that begin with # are passed over.
@@ -123,21 +170,21 @@ func (r *runtimes) Region(region fleet.Region) error {
 	var v fleet.Invalid
 	switch {
 	case region.Kubernetes != nil:
-		v.Add("/kubernetes/cluster", "this kurad was given no cluster named %q", region.Kubernetes.Cluster)
+		if name := region.Kubernetes.Cluster; r.clusters[name] == nil {
+			v.Add("/kubernetes/cluster", "this kurad was given no cluster named %q (it has: %s); start it with --cluster %s=<context of the kubeconfig>", name, known(r.Clusters()), name)
+		}
 	case region.Containers != nil:
 		e := r.containers[region.Containers.Endpoint]
 		if e == nil {
-			known := "none"
-			if names := r.ContainerEndpoints(); len(names) > 0 {
-				known = strings.Join(names, ", ")
-			}
-			v.Add("/containers/endpoint", "this kurad was given no container endpoint named %q (it has: %s); start it with --container-endpoint %s=unix:///…", region.Containers.Endpoint, known, region.Containers.Endpoint)
+			v.Add("/containers/endpoint", "this kurad was given no container endpoint named %q (it has: %s); start it with --container-endpoint %s=unix:///…", region.Containers.Endpoint, known(r.ContainerEndpoints()), region.Containers.Endpoint)
 			break
 		}
 		return e.AllowsRegion(region)
 	}
 	return v.Err("region " + region.Name)
 }
+
+func known(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
 // PortRange implements server.Runtimes.
 func (r *runtimes) PortRange(region fleet.Region) (first, last int, ok bool) {
@@ -170,6 +217,9 @@ func (r *runtimes) close() {
 	var errs []error
 	for _, e := range r.containers {
 		errs = append(errs, e.Close())
+	}
+	for _, c := range r.clusters {
+		errs = append(errs, c.Close())
 	}
 	_ = errors.Join(errs...) // idle connections: nothing to do about it
 }

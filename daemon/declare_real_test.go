@@ -58,7 +58,6 @@ func stallAfter(d time.Duration) func(*fleet.Region) {
 // nothing of the region is left on the engine.
 func (k *kurad) declare(r fleet.Region, accounts ...string) {
 	k.t.Helper()
-	ctx := k.t.Context()
 	k.t.Cleanup(func() {
 		if k.cmd != nil {
 			k.stop() // or it would heal what is discarded
@@ -67,6 +66,13 @@ func (k *kurad) declare(r fleet.Region, accounts ...string) {
 			k.t.Error(err)
 		}
 	})
+	k.introduce(r, accounts...)
+}
+
+// introduce writes the host template, accounts and the region.
+func (k *kurad) introduce(r fleet.Region, accounts ...string) {
+	k.t.Helper()
+	ctx := k.t.Context()
 	if _, err := k.client.PutHostTemplate(ctx, fleet.HostTemplate{Name: "public", Pattern: "{account_handle}-{cluster_id}{env_suffix}.kura.test"}, api.PutOptions{}); err != nil {
 		k.t.Fatal(err)
 	}

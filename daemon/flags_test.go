@@ -46,6 +46,8 @@ func TestServe_refusesFlagsThatMeanNothingBeforeItOpensAnything(t *testing.T) {
 	t.Cleanup(restoreLoggers)
 	staging := func(args ...string) []string { return append([]string{"--environment", "staging"}, args...) }
 	local := "local=unix:///run/podman.sock"
+	kubeconfig := file(t, "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://127.0.0.1:6443}}]\n"+
+		"users: [{name: u, user: {token: t}}]\ncontexts: [{name: admin, context: {cluster: c, user: u}}]\n")
 	for name, tt := range map[string]struct {
 		args []string
 		want []string // parts of the error
@@ -71,6 +73,11 @@ func TestServe_refusesFlagsThatMeanNothingBeforeItOpensAnything(t *testing.T) {
 		"an address without a port":              {staging("--listen", "127.0.0.1"), []string{"--listen", "127.0.0.1:7433"}},
 		"log level":                              {staging("--log-level", "loud"), []string{"--log-level", `"loud"`, "debug"}},
 		"log format":                             {staging("--log-format", "xml"), []string{"--log-format", `"xml"`, "json"}},
+		"a cluster without its context":          {staging("--cluster", "eu"), []string{"--cluster eu", "name=context"}},
+		"a cluster given twice":                  {staging("--kubeconfig", kubeconfig, "--cluster", "eu=admin", "--cluster", "eu=admin"), []string{`"eu"`, "twice"}},
+		"a context that is not there":            {staging("--kubeconfig", kubeconfig, "--cluster", "eu=other"), []string{"--cluster eu=other", `"other"`, "admin"}},
+		"a kubeconfig that is not there":         {staging("--kubeconfig", "/no/such/config", "--cluster", "eu=admin"), []string{"/no/such/config"}},
+		"a kubeconfig and no cluster":            {staging("--kubeconfig", kubeconfig), []string{"--kubeconfig", "--cluster"}},
 		"variable set that is not there":         {staging("--container-endpoint", local, "--env-set", "s3=/no/such.env"), []string{"--env-set s3", "/no/such.env"}},
 		"variable set with a line that is not":   {staging("--env-set", "s3="+file(t, "# keys\n\nKEY=a=b\nNONSENSE\n")), []string{"--env-set s3", "line 4", "NAME=value"}},
 		"an argument":                            {staging("now"), []string{`"now"`}},
@@ -124,7 +131,7 @@ func TestRuntimes_sayAtWhichFieldARegionAsksForWhatIsNotThere(t *testing.T) {
 		want   []string
 	}{
 		"another endpoint": {"containers", []string{"/containers/endpoint", `"other"`, "local", "--container-endpoint other="}},
-		"a cluster":        {"kubernetes", []string{"/kubernetes/cluster", `"prod-1"`}},
+		"a cluster":        {"kubernetes", []string{"/kubernetes/cluster", `"prod-1"`, "none", "--cluster prod-1="}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := p.Region(regionOf(tt.region))

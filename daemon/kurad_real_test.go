@@ -52,10 +52,17 @@ func startKuradFor(t *testing.T, environment string, flags ...string) *kurad {
 // newKurad returns a daemon that start starts. It ends with the test.
 func newKurad(t *testing.T, environment, dir, ports string, flags ...string) *kurad {
 	t.Helper()
+	return newBareKurad(t, environment, dir, append([]string{
+		"--container-endpoint", "local=unix://" + real.engine.Socket() + ",address=127.0.0.1,ports=" + ports + ",mounts=" + real.tls,
+	}, flags...)...)
+}
+
+// newBareKurad is newKurad without a runtime.
+func newBareKurad(t *testing.T, environment, dir string, flags ...string) *kurad {
+	t.Helper()
 	k := &kurad{t: t, dir: dir, env: environment, log: &output{}}
 	k.flags = append([]string{
 		"serve", "--environment", environment, "--data-dir", k.dir, "--listen", "127.0.0.1:0", "--tick", "1s", "--log-level", "debug",
-		"--container-endpoint", "local=unix://" + real.engine.Socket() + ",address=127.0.0.1,ports=" + ports + ",mounts=" + real.tls,
 		"--resolver", real.dns.Addr(), "--probe-ca", real.files.CA, "--probe-allow-cidr", "127.0.0.0/8",
 	}, flags...)
 	t.Cleanup(func() {

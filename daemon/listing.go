@@ -77,3 +77,11 @@ func (s *standing) Listings() []fleet.Listing {
 	}
 	return nil
 }
+
+// KubeListings implements server.Turns.
+func (s *standing) KubeListings() []fleet.KubeListing {
+	if t := s.Load(); t != nil {
+		return t.loop.KubeListings()
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -17,10 +18,12 @@ func orphansCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "orphans",
-		Short: "List containers of this environment whose server is not declared",
-		Long: "List containers that carry this environment's labels and whose server is not declared: its record\n" +
-			"was lost. Nothing removes them. Declare the server again, and it goes on with its containers\n" +
-			"as they are; or remove what nobody needs with the engine's own tools.",
+		Short: "List containers and KuraInstances of this environment that belong to no declared server",
+		Long: "List containers and KuraInstances that carry this environment's labels and belong to no declared\n" +
+			"server: its record was lost, or abandoned. Declare the server again, and it goes on with what is there\n" +
+			"as it is; or remove what nobody needs with the engine's or the cluster's own tools.\n\n" +
+			"Nothing removes containers. A KuraInstance is deleted after a minute where its Kubernetes region has\n" +
+			"delete_orphans = true, and is neither paused nor observing; it is listed with \"deleted soon\" until then.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := knownOutput(output); err != nil {
@@ -49,13 +52,20 @@ func orphansCommand() *cobra.Command {
 func printOrphans(w io.Writer, o api.Orphans) {
 	if len(o.Items) > 0 {
 		t := newTable()
-		t.AppendHeader(table.Row{"Endpoint", "Container", "Id", "State", "Image", "Server", "Service", "Seen for"})
+		t.AppendHeader(table.Row{"Where", "Name", "Id", "State", "Image", "Server", "Service", "Seen for"})
 		for _, c := range o.Items {
 			since := "-"
 			if c.Since != nil {
 				since = age(*c.Since)
 			}
-			t.AppendRow(table.Row{c.Endpoint, c.Name, short(c.ID), c.State, c.Image, c.Account + "/" + c.Region, dash(c.Service), since})
+			if c.Deletes {
+				since += ", deleted soon"
+			}
+			where, id := c.Endpoint, short(c.ID)
+			if c.Cluster != "" {
+				where, id = c.Cluster+"/"+c.Namespace, c.ID // a uid is one as a whole
+			}
+			t.AppendRow(table.Row{where, c.Name, id, dash(cmp.Or(string(c.State), c.Phase)), dash(c.Image), c.Account + "/" + c.Region, dash(c.Service), since})
 		}
 		render(w, t)
 	}
@@ -64,9 +74,13 @@ func printOrphans(w io.Writer, o api.Orphans) {
 		if u.Since != nil {
 			since = " for " + age(*u.Since)
 		}
-		fmt.Fprintf(w, "endpoint %s cannot be read%s (%s): %s; what it holds now is not known\n", u.Endpoint, since, u.Reason, u.Message)
+		what := "endpoint " + u.Endpoint
+		if u.Cluster != "" {
+			what = fmt.Sprintf("namespace %s of cluster %s", u.Namespace, u.Cluster)
+		}
+		fmt.Fprintf(w, "%s cannot be read%s (%s): %s; what it holds now is not known\n", what, since, u.Reason, u.Message)
 	}
 	if len(o.Items) == 0 && len(o.Unreadable) == 0 {
-		fmt.Fprintln(w, "no orphans: every container of this environment belongs to a declared server")
+		fmt.Fprintln(w, "no orphans: every container and KuraInstance of this environment belongs to a declared server")
 	}
 }

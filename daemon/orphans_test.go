@@ -17,7 +17,15 @@ func TestOrphans_printsThemAndWhatCannotBeRead(t *testing.T) {
 		State: fleet.ContainerRunning, Account: "acme", Region: "eu", Service: "cache", Since: &since,
 	}
 	away := api.UnreadableEndpoint{Endpoint: "eu-2", Reason: fleet.ReasonEndpointUnreachable, Message: "connection refused", Since: &since}
+	instance := api.Orphan{
+		Cluster: "prod", Namespace: "kura", Name: "kura-acme-eu", ID: "0fa1", Image: "localhost/kura:v1", Phase: "Ready",
+		Account: "acme", Region: "eu", Since: &since, Deletes: true,
+	}
+	hidden := api.UnreadableEndpoint{Cluster: "prod", Namespace: "kura", Reason: fleet.ReasonRuntimeRefused, Message: "Unauthorized", Since: &since}
 	for says, o := range map[string]api.Orphans{
+		"prod/kura":    {Items: []api.Orphan{instance}},
+		"deleted soon": {Items: []api.Orphan{instance}},
+		"namespace kura of cluster prod cannot be read for 3m00s (RuntimeRefused): Unauthorized": {Unreadable: []api.UnreadableEndpoint{hidden}},
 		"no orphans":    {},
 		"aaaaaaaaaaaa ": {Items: []api.Orphan{orphan}},
 		"endpoint eu-2 cannot be read for 3m00s (RuntimeUnreachable): connection refused": {Unreadable: []api.UnreadableEndpoint{away}},
@@ -32,8 +40,7 @@ func TestOrphans_printsThemAndWhatCannotBeRead(t *testing.T) {
 
 func TestAdopt_asksForWhatItNeeds(t *testing.T) {
 	for says, args := range map[string][]string{
-		"image-tag":                            {"acme/eu", "--container", "cache=x"},
-		`"container" not set`:                  {"acme/eu", "--image-tag", "v1"},
+		"accepts 1 arg(s)":                     {"--image-tag", "v1"},
 		"<account>/<region>":                   {"acme", "--image-tag", "v1", "--container", "cache=x"},
 		"cache must be formatted as key=value": {"acme/eu", "--image-tag", "v1", "--container", "cache"},
 	} {

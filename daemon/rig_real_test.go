@@ -30,6 +30,7 @@ type rig struct {
 	dns    *world.DNS
 	ca     *world.CA
 	tls    string // folder with the certificate, which containers mount
+	kube   kubeCluster
 	files  world.Files
 	ranges atomic.Int32 // port ranges that were given out
 }
@@ -105,6 +106,7 @@ func newRig(ctx context.Context) (r *rig, err error) {
 
 func (r *rig) close() error {
 	var errs []error
+	errs = append(errs, r.kube.close())
 	if r.engine != nil {
 		errs = append(errs, r.engine.Close())
 	}

@@ -36,6 +36,8 @@ type options struct {
 	advertise   string
 	peerRoots   []string
 	endpoints   []string
+	kubeconfig  string
+	clusters    []string
 	envSets     map[string]string
 	resolver    string
 	allow       []string
@@ -53,9 +55,16 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the daemon",
 		Long: "Run the daemon of one environment. The first start writes an admin token to <data-dir>/token;\n" +
-			"the other commands find it, and the address, in the data directory.",
+			"the other commands find it, and the address, in the data directory.\n\n" +
+			"Servers run on what the daemon is given and regions name: container engines (--container-endpoint)\n" +
+			"and Kubernetes clusters (--cluster). A cluster is a context of the kubeconfig: that of --kubeconfig,\n" +
+			"else of KUBECONFIG, else ~/.kube/config; in a pod, name=in-cluster is the pod's own service account.\n" +
+			"It needs get, list, watch, create, patch and delete of kurainstances.kura.tuist.dev in the namespaces\n" +
+			"that regions name. Besides, kurad reads how the API describes that type, and no other resource.",
 		Example: "  kurad serve --environment staging --data-dir /var/lib/kurad \\\n" +
-			"    --container-endpoint local=unix:///run/podman/podman.sock,address=127.0.0.1,ports=20000-29999",
+			"    --container-endpoint local=unix:///run/podman/podman.sock,address=127.0.0.1,ports=20000-29999\n\n" +
+			"  kurad serve --environment production --data-dir /var/lib/kurad --kubeconfig /etc/kurad/kubeconfig \\\n" +
+			"    --cluster eu-1=kurad@eu-1 --cluster us-1=kurad@us-1,qps=100,burst=200",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o, cmd.ErrOrStderr()) },
 	}
@@ -71,7 +80,9 @@ func serveCommand() *cobra.Command {
 	f.StringVar(&o.advertise, "advertise", "", "URL at which the other kurads of the same store reach this one; by default where it listens")
 	f.StringArrayVar(&o.peerRoots, "peer-ca", nil, "PEM file of a certificate authority that signed the certificates of the other kurads, besides the system's; repeatable")
 	f.StringArrayVar(&o.endpoints, "container-endpoint", nil, "container engine that regions may name: name=unix:///run/podman.sock or name=tcp://host:port,ca=/ca.pem,cert=/cert.pem,key=/key.pem, then [,address=127.0.0.1][,ports=20000-29999][,mounts=/srv/kura]; repeatable")
-	f.StringToStringVar(&o.envSets, "env-set", nil, "file of NAME=value lines that documents may name by env_from: name=/path; repeatable")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig with the contexts of --cluster; by default KUBECONFIG, else ~/.kube/config")
+	f.StringArrayVar(&o.clusters, "cluster", nil, "Kubernetes cluster that regions may name: name=context[,qps=50][,burst=100], or name=in-cluster for the pod's own account; qps and burst bound the requests to it; repeatable")
+	f.StringToStringVar(&o.envSets, "env-set", nil, "file of NAME=value lines that documents may name by env_from: name=/path; of a Kubernetes region only the names of the variables are used, and the values are those of the Secret of the set's name; repeatable")
 	f.StringVar(&o.resolver, "resolver", "", "DNS server that probes ask, host:port; the system's by default")
 	f.StringArrayVar(&o.allow, "probe-allow-cidr", nil, "loopback, private or link-local addresses that may be probed, for example 127.0.0.0/8; repeatable")
 	f.StringArrayVar(&o.roots, "probe-ca", nil, "PEM file of a certificate authority that probes trust besides the system's; repeatable")
@@ -151,7 +162,12 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if err != nil {
 		return nil, fmt.Errorf("--peer-ca: %w", err)
 	}
-	rts, err := openRuntimes(o.endpoints, o.envSets, env, log.Named("runtime"))
+	sets, err := readEnvSets(o.envSets)
+	if err != nil {
+		return nil, err
+	}
+	env.VariableSets = variableNames(sets)
+	rts, err := openRuntimes(o, sets, env, log.Named("runtime"))
 	if err != nil {
 		return nil, err
 	}

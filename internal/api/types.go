@@ -80,6 +80,7 @@ type Leader struct {
 type Capabilities struct {
 	Runtimes           []fleet.RuntimeKind `json:"runtimes"`
 	ContainerEndpoints []string            `json:"container_endpoints"`
+	Clusters           []string            `json:"clusters"`
 	DNSModes           []fleet.DNSMode     `json:"dns_modes"`
 }
 

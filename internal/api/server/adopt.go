@@ -1,8 +1,8 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,46 +15,51 @@ import (
 
 type adoptInput struct {
 	KeyPath
-	Body body[api.AdoptRequest]
+	DryRun bool `query:"dry_run" doc:"Say what would be taken over and how it differs, write nothing."`
+	Body   body[api.AdoptRequest]
 }
 
-// adopt declares a server and takes containers that carry no labels over as its own, by
-// their ids and without touching them.
+// adopt declares a server and takes what runs already over as its own without touching
+// it: containers that carry no labels, by their ids, or the KuraInstance of its name.
 func (s *Server) adopt(ctx context.Context, in *adoptInput) (*putOutput[fleet.ServerView], error) {
 	req, err := in.Body.value()
 	if err != nil {
 		return nil, err
 	}
+	req.DryRun = in.DryRun
 	key := in.key()
 	declared := fleet.Server{Account: key.Account, Region: key.Region, ImageTag: req.ImageTag}
-	if err := declared.Validate(); err != nil {
+	checked := declared
+	checked.ImageTag = cmp.Or(checked.ImageTag, "of-the-instance")
+	if err := checked.Validate(); err != nil {
 		return nil, err
-	}
-	if len(req.Containers) == 0 {
-		return nil, adoptFault(key, "", "name at least one container, by its service: {\"cache\": \"<name or id>\"}")
 	}
 	var w api.Written[fleet.ServerView]
 	err = s.beside(ctx, func(ctx context.Context, right *store.Right) (err error) {
-		w, err = s.adoptOnce(ctx, right, declared, req.Containers)
+		w, err = s.adoptOnce(ctx, right, declared, req)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return written(w, false), nil
+	return written(w, req.DryRun), nil
 }
 
 func adoptFault(key fleet.ServerKey, service, format string, args ...any) error {
-	var v fleet.Invalid
 	pointer := "/containers"
 	if service != "" {
 		pointer += "/" + service
 	}
+	return adoptFaultAt(key, pointer, format, args...)
+}
+
+func adoptFaultAt(key fleet.ServerKey, pointer, format string, args ...any) error {
+	var v fleet.Invalid
 	v.Add(pointer, format, args...)
 	return v.Err("adopt server " + key.String())
 }
 
-func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fleet.Server, named map[string]string) (w api.Written[fleet.ServerView], err error) {
+func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fleet.Server, req api.AdoptRequest) (w api.Written[fleet.ServerView], err error) {
 	key := declared.Key()
 	n, err := s.neighbourhood(ctx, key)
 	if err != nil {
@@ -64,8 +69,8 @@ func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fle
 		return w, err
 	}
 	r := n.region.Value
-	if r.Containers == nil {
-		return w, adoptFault(key, "", "region %q runs no containers: there is nothing to adopt", key.Region)
+	if err := fitsRuntime(key, r, req); err != nil {
+		return w, err
 	}
 	prev, err := present(s.records.Intent(ctx, key))
 	if err != nil {
@@ -80,10 +85,6 @@ func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fle
 			return w, err
 		}
 		declared = prev.Value.Server
-		if isAdopted(status.Value, named) {
-			view, err := s.readServer(ctx, key, false)
-			return api.Written[fleet.ServerView]{Object: view}, err
-		}
 	} else if r.Cordoned {
 		return w, adoptFault(key, "", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
 	}
@@ -91,32 +92,61 @@ func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fle
 		return w, err
 	}
 	if r.Hosts.Global != "" || s.globalHosts() {
-		if !right.IsAlone() {
+		if !right.IsAlone() && !req.DryRun {
 			return w, errShared
 		}
 		if err := s.catchUp(ctx); err != nil {
 			return w, err
 		}
 	}
+	f := found{status: status}
+	already := false
+	if r.Kubernetes != nil {
+		already, err = s.findInstance(ctx, &declared, r, prev.Exists(), &f)
+	} else if already = prev.Exists() && isAdopted(status.Value, req.Containers); !already {
+		err = s.findContainers(ctx, key, r, req.Containers, &f)
+	}
+	if err != nil {
+		return w, err
+	}
+	if already {
+		view, err := s.readServer(ctx, key, false)
+		return api.Written[fleet.ServerView]{Object: view}, err
+	}
+	return s.storeServer(ctx, right, declared, n, prev, f, req.DryRun)
+}
+
+// fitsRuntime checks that a request names what the region's runtime can give.
+func fitsRuntime(key fleet.ServerKey, r fleet.Region, req api.AdoptRequest) error {
+	switch {
+	case r.Kubernetes != nil && len(req.Containers) > 0:
+		return adoptFault(key, "", "region %q runs on Kubernetes, where the instance of the server's name is adopted: leave containers out", r.Name)
+	case r.Kubernetes == nil && len(req.Containers) == 0:
+		return adoptFault(key, "", "name at least one container, by its service: {\"cache\": \"<name or id>\"}")
+	case r.Kubernetes == nil && req.ImageTag == "":
+		return adoptFaultAt(key, "/image_tag", "is required: name the tag that the containers' image carries")
+	}
+	return nil
+}
+
+// findContainers finds the named containers of a container region.
+func (s *Server) findContainers(ctx context.Context, key fleet.ServerKey, r fleet.Region, named map[string]string, f *found) error {
 	within, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	listing := s.runtimes.Containers(within, r.Containers.Endpoint, 0)
 	if u := listing.Unreadable; u != nil {
-		return w, fleet.Errorf(fleet.CodeUnavailable, "adopt server %s: container endpoint %q cannot be read (%s): %s", key, listing.Endpoint, u.Reason, u.Message)
+		return fleet.Errorf(fleet.CodeUnavailable, "adopt server %s: container endpoint %q cannot be read (%s): %s", key, listing.Endpoint, u.Reason, u.Message)
 	}
-	c := candidates{key: key, region: r, listing: listing, status: status.Value, env: s.env}
-	f, err := c.choose(named)
+	c := candidates{key: key, region: r, listing: listing, status: f.status.Value, env: s.env}
+	chosen, err := c.choose(named)
 	if err != nil {
-		return w, err
+		return err
 	}
+	f.ports, f.containers, f.begun = chosen.ports, chosen.containers, listing.Begun
 	if err := s.adoptable(within, key, r, f.containers); err != nil {
-		return w, err
+		return err
 	}
-	if err := s.portsFree(ctx, key, r, f.ports); err != nil {
-		return w, err
-	}
-	f.begun, f.status = listing.Begun, status
-	return s.storeServer(ctx, right, declared, n, prev, f, false)
+	return s.portsFree(ctx, key, r, f.ports)
 }
 
 // mayAdopt says why a server that is declared already cannot adopt.
@@ -129,7 +159,7 @@ func (s *Server) mayAdopt(ctx context.Context, prev store.Versioned[fleet.Intent
 	if err != nil {
 		return err
 	}
-	if latest.Exists() && latest.Value.ImageTag != tag || prev.Value.ImageTag != tag {
+	if tag != "" && (latest.Exists() && latest.Value.ImageTag != tag || prev.Value.ImageTag != tag) {
 		return fleet.Errorf(fleet.CodeConflict, "server %s is declared with image %s, not %s; name the one that is declared, or declare the other first", key, prev.Value.ImageTag, tag)
 	}
 	return nil
@@ -202,7 +232,7 @@ func (f found) images(key fleet.ServerKey, d fleet.Desired) error {
 func (f found) adopt(tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in fleet.Intent, now time.Time) *fleet.Status {
 	next := f.status.Value.Clone()
 	if !f.status.Exists() {
-		next = fleet.Status{Status: fleet.StatusProvisioning, Verdict: fleet.VerdictProgressing, VerdictReason: fleet.ReasonAccepted, Generation: in.Generation, Revision: d.Revision, Conditions: []fleet.Condition{}}
+		next = newStatus(d, in)
 	}
 	if next.Adopted == nil {
 		next.Adopted = map[string]fleet.Adoption{}
@@ -217,10 +247,7 @@ func (f found) adopt(tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in flee
 			continue
 		}
 		next.Adopted[doc.Service] = fleet.Adoption{ID: c.ID, Name: c.Name, Digest: doc.Digest}
-		tx.AddEvent(fleet.Event{
-			Account: key.Account, Region: key.Region, At: now, Type: fleet.EventNormal, Reason: "Adopted",
-			Message: fmt.Sprintf("container %s (%.12s) is service %s from now on", c.Name, c.ID, doc.Service),
-		})
+		tx.AddEvent(adoptedEvent(key, now, "container %s (%.12s) is service %s from now on", c.Name, c.ID, doc.Service))
 	}
 	tx.PutStatus(f.status, key, next)
 	return &next

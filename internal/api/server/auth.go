@@ -25,8 +25,8 @@ const (
 	// token may do there what its scope allows, where the account is one of its own.
 	ofID      subject = "id"
 	ofAccount subject = "account"
-	// ofUnlabelled: the account that the path names, and containers that are nobody's, on an
-	// endpoint that all accounts share. Nothing for a limited token.
+	// ofUnlabelled: the account that the path names, and containers or instances that are
+	// nobody's, where all accounts' are. Nothing for a limited token.
 	ofUnlabelled subject = "unlabelled"
 	// ofListed: all accounts. Only reads can be; the handler leaves out what the caller
 	// does not see (visible).
@@ -98,7 +98,7 @@ func (r route) permits(token fleet.Token, param func(string) string) error {
 		}
 		return nil
 	case ofUnlabelled:
-		return limited("containers without labels are nobody's: any account's may be among them")
+		return limited("containers and instances without labels are nobody's: any account's may be among them")
 	case ofDaemon:
 	}
 	return limited("this is about the daemon as a whole")

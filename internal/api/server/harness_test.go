@@ -235,7 +235,8 @@ type turns struct {
 	at      time.Time
 	failed  int
 
-	listings []fleet.Listing
+	listings     []fleet.Listing
+	kubeListings []fleet.KubeListing
 }
 
 func (f *turns) ObserveNow(ctx context.Context, k fleet.ServerKey) error {
@@ -259,6 +260,12 @@ func (f *turns) Listings() []fleet.Listing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.listings
+}
+
+func (f *turns) KubeListings() []fleet.KubeListing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kubeListings
 }
 
 // declared is what probes of declared endpoints saw, by url.
@@ -290,11 +297,13 @@ type runtimes struct {
 	more        []string
 	listing     fleet.Listing
 	adoptable   map[string]error // by id
+	kube        *cluster         // nil: it was given none
 }
 
 func (r *runtimes) Region(region fleet.Region) error {
 	var v fleet.Invalid
 	switch {
+	case region.Kubernetes != nil && r.kube != nil && region.Kubernetes.Cluster == "prod":
 	case region.Kubernetes != nil:
 		v.Add("/kubernetes/cluster", "this kurad was given no cluster named %q", region.Kubernetes.Cluster)
 	case !slices.Contains(r.ContainerEndpoints(), region.Containers.Endpoint):
@@ -314,6 +323,17 @@ func (r *runtimes) Region(region fleet.Region) error {
 func (r *runtimes) PortRange(fleet.Region) (int, int, bool) { return r.first, r.last, r.last > 0 }
 
 func (r *runtimes) ContainerEndpoints() []string { return append([]string{"podman"}, r.more...) }
+
+func (r *runtimes) Clusters() []string {
+	if r.kube == nil {
+		return nil
+	}
+	return []string{"prod"}
+}
+
+func (r *runtimes) Instance(ctx context.Context, k fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
+	return r.kube.read(ctx, k, doc, adopted)
+}
 
 func (r *runtimes) Adoptable(_ context.Context, _, id string) error { return r.adoptable[id] }
 

@@ -111,7 +111,7 @@ func TestToken_limitedToAPrefixSeesItsAccountsOnly(t *testing.T) {
 	// Containers without labels are nobody's, and so not its own.
 	w.lists(byHand(1, "made-by-hand", "v1", 31234))
 	_, err = c.Adopt(ctx, key("team-a-3", "eu"), api.AdoptRequest{ImageTag: "v1", Containers: map[string]string{"cache": "made-by-hand"}})
-	wantFault(t, err, fleet.CodeForbidden, "", which, "containers without labels are nobody's", "use a token without that limit")
+	wantFault(t, err, fleet.CodeForbidden, "", which, "containers and instances without labels are nobody's", "use a token without that limit")
 	// What cannot be had does not tell who has it, unless that is its own.
 	_, err = c.PutAccount(ctx, fleet.Account{ID: "team-a-3", Handle: "umbra-1"}, api.PutOptions{})
 	wantFault(t, err, fleet.CodeConflict, "", "server team-a-3/eu cannot have", "another account's server has")

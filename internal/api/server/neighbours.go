@@ -62,7 +62,13 @@ func (s *Server) prepare(ctx context.Context, right *store.Right, p proposal, dr
 	if err := s.reserve(ctx, right, list, at, dry); err != nil {
 		return nil, err
 	}
-	return impact(list), nil
+	warnings := impact(list)
+	if dry { // a write is made while others wait for their turn, and asks no cluster
+		for _, said := range s.unrouted(ctx, list) {
+			warnings = append(warnings, api.Warning{Code: api.WarnNoAlias, Detail: said})
+		}
+	}
+	return warnings, nil
 }
 
 func (s *Server) affectedBy(ctx context.Context, p proposal) ([]affected, error) {
@@ -201,7 +207,7 @@ func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []aff
 
 // impact says what a proposal means for the servers that exist.
 func impact(list []affected) []api.Warning {
-	var moves, replaced []string
+	var moves, replaced, applied []string
 	routed := true
 	for _, a := range list {
 		key := a.after.Intent.Key()
@@ -211,7 +217,11 @@ func impact(list []affected) []api.Warning {
 				routed = routed && a.after.Region.Runtime() == fleet.RuntimeKubernetes
 			}
 		}
-		if a.from.Revision != a.to.Revision && a.from.Revision != "" {
+		switch {
+		case a.from.Revision == a.to.Revision || a.from.Revision == "":
+		case a.to.Kubernetes != nil:
+			applied = append(applied, key.String())
+		default:
 			replaced = append(replaced, key.String())
 		}
 	}
@@ -222,9 +232,14 @@ func impact(list []affected) []api.Warning {
 	if len(moves) > 0 && !routed {
 		warnings = append(warnings, api.Warning{Code: api.WarnNoAlias, Detail: "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"})
 	}
-	if len(replaced) > 0 {
-		warnings = append(warnings, api.Warning{Code: api.WarnReplace, Detail: count(len(replaced), "server is", "servers are") +
-			" replaced, at most max_unsettled of a region at a time: " + some(replaced, ", ")})
+	for _, c := range []struct {
+		becomes string
+		keys    []string
+	}{{"replaced", replaced}, {"applied anew", applied}} {
+		if len(c.keys) > 0 {
+			warnings = append(warnings, api.Warning{Code: api.WarnReplace, Detail: count(len(c.keys), "server is ", "servers are ") + c.becomes +
+				", at most max_unsettled of a region at a time: " + some(c.keys, ", ")})
+		}
 	}
 	return warnings
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,41 +12,137 @@ import (
 
 type orphansOutput struct{ Body api.Orphans }
 
-// listOrphans lists containers with labels of this environment whose server is not
-// declared: left by a record that was lost or abandoned. Nothing removes them.
+// listOrphans lists containers and KuraInstances with labels of this environment that belong
+// to no declared server: left by a record that was lost or abandoned. Listing them changes
+// nothing.
 func (s *Server) listOrphans(ctx context.Context, _ *struct{}) (*orphansOutput, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
 	// The listings first: a server that is declared meanwhile has no orphans.
-	listings := s.turns.Listings()
-	declared := map[fleet.ServerKey]bool{}
+	listings, kube := s.turns.Listings(), s.turns.KubeListings()
+	l := &lost{declared: map[fleet.ServerKey]bool{}, regions: map[string]fleet.Region{}, sees: visible(ctx), out: api.Orphans{Items: []api.Orphan{}}}
 	for _, key := range s.view.ServerKeys() {
-		declared[key] = true
+		l.declared[key] = true
 	}
-	sees := visible(ctx)
-	out := &orphansOutput{api.Orphans{Items: []api.Orphan{}}}
+	for _, r := range s.view.Regions() {
+		l.regions[r.Value.Name] = r.Value.WithDefaults()
+	}
 	for _, name := range s.runtimes.ContainerEndpoints() {
-		i := slices.IndexFunc(listings, func(l fleet.Listing) bool { return l.Endpoint == name })
-		if i < 0 || listings[i].Begun.IsZero() && listings[i].Unreadable == nil {
-			out.Body.Unreadable = append(out.Body.Unreadable, api.UnreadableEndpoint{Endpoint: name, Reason: fleet.ReasonNotObservedYet, Message: "it was not listed yet by the kurad that answers"})
+		l.endpoint(name, listings)
+	}
+	for _, target := range l.namespaces(kube) {
+		l.namespace(target, kube, s.runtimes.Clusters())
+	}
+	return &orphansOutput{l.out}, nil
+}
+
+// lost collects what belongs to no declared server.
+type lost struct {
+	declared map[fleet.ServerKey]bool
+	regions  map[string]fleet.Region // by name, with defaults
+	sees     func(account string) bool
+	out      api.Orphans
+}
+
+func (l *lost) endpoint(name string, listings []fleet.Listing) {
+	at := api.UnreadableEndpoint{Endpoint: name}
+	i := slices.IndexFunc(listings, func(l fleet.Listing) bool { return l.Endpoint == name })
+	if i < 0 {
+		l.unread(at, time.Time{}, nil)
+		return
+	}
+	listing := listings[i]
+	if !l.unread(at, listing.Begun, listing.Unreadable) {
+		return
+	}
+	for _, c := range listing.Containers {
+		if c.Foreign != "" || l.declared[fleet.ServerKey{Account: c.Account, Region: c.Region}] || !l.sees(c.Account) {
 			continue
 		}
-		l := listings[i]
-		if u := l.Unreadable; u != nil {
-			out.Body.Unreadable = append(out.Body.Unreadable, api.UnreadableEndpoint{Endpoint: name, Reason: u.Reason, Message: u.Message, Since: timeOf(u.Since)})
+		l.out.Items = append(l.out.Items, api.Orphan{
+			Endpoint: name, Name: c.Name, ID: c.ID, Image: c.Image, State: c.State,
+			Account: c.Account, Region: c.Region, Service: c.Service, Since: timeOf(listing.Since[c.ID]),
+		})
+	}
+}
+
+// namespaces returns the clusters and namespaces that regions name, and those that are
+// listed since they did, sorted.
+func (l *lost) namespaces(listings []fleet.KubeListing) [][2]string {
+	var list [][2]string
+	for _, k := range listings {
+		list = append(list, [2]string{k.Cluster, k.Namespace})
+	}
+	for _, r := range l.regions {
+		if r.Kubernetes == nil {
+			continue
 		}
-		for _, c := range l.Containers {
-			if c.Foreign != "" || declared[fleet.ServerKey{Account: c.Account, Region: c.Region}] || !sees(c.Account) {
-				continue
-			}
-			out.Body.Items = append(out.Body.Items, api.Orphan{
-				Endpoint: name, Name: c.Name, ID: c.ID, Image: c.Image, State: c.State,
-				Account: c.Account, Region: c.Region, Service: c.Service, Since: timeOf(l.Since[c.ID]),
-			})
+		if at := [2]string{r.Kubernetes.Cluster, r.Kubernetes.Namespace}; !slices.Contains(list, at) {
+			list = append(list, at)
 		}
 	}
-	return out, nil
+	slices.SortFunc(list, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	return list
+}
+
+func (l *lost) namespace(name [2]string, listings []fleet.KubeListing, clusters []string) {
+	at := api.UnreadableEndpoint{Cluster: name[0], Namespace: name[1]}
+	i := slices.IndexFunc(listings, func(l fleet.KubeListing) bool { return l.Cluster == at.Cluster && l.Namespace == at.Namespace })
+	if i < 0 {
+		var u *fleet.ReadFailure
+		if !slices.Contains(clusters, at.Cluster) {
+			u = &fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: fmt.Sprintf("this kurad was given no cluster named %q", at.Cluster)}
+		}
+		l.unread(at, time.Time{}, u)
+		return
+	}
+	listing := listings[i]
+	if !l.unread(at, listing.Begun, listing.Unreadable) {
+		return
+	}
+	for _, k := range listing.Instances {
+		if k.Foreign != "" || l.owned(at, k) || !l.sees(k.Account) {
+			continue
+		}
+		l.out.Items = append(l.out.Items, api.Orphan{
+			Cluster: at.Cluster, Namespace: at.Namespace, Name: k.Name, ID: k.UID, Image: k.SpecImage, Phase: k.Phase,
+			Account: k.Account, Region: k.Region, Since: timeOf(listing.Since[k.UID]), Deletes: l.deletes(at, k),
+		})
+	}
+}
+
+// unread notes what did not answer and says whether there is anything that an earlier read
+// or this one has shown.
+func (l *lost) unread(at api.UnreadableEndpoint, begun time.Time, u *fleet.ReadFailure) (shown bool) {
+	switch {
+	case u != nil:
+		at.Reason, at.Message, at.Since = u.Reason, u.Message, timeOf(u.Since)
+	case begun.IsZero():
+		at.Reason, at.Message = fleet.ReasonNotObservedYet, "it was not listed yet by the kurad that answers"
+	default:
+		return true
+	}
+	l.out.Unreadable = append(l.out.Unreadable, at)
+	return !begun.IsZero()
+}
+
+// owned reports whether the instance is that of a declared server: of its labels, in its
+// place and under its name.
+func (l *lost) owned(at api.UnreadableEndpoint, k fleet.KubeInstance) bool {
+	r := l.regions[k.Region]
+	if r.Kubernetes == nil || r.Kubernetes.Cluster != at.Cluster || r.Kubernetes.Namespace != at.Namespace {
+		return false
+	}
+	name, err := fleet.InstanceName(k.Account, r.ClusterID)
+	return err == nil && name == k.Name && l.declared[fleet.ServerKey{Account: k.Account, Region: k.Region}]
+}
+
+// deletes reports whether the leader deletes the orphan after a while (K5).
+func (l *lost) deletes(at api.UnreadableEndpoint, k fleet.KubeInstance) bool {
+	r := l.regions[k.Region]
+	return r.Kubernetes != nil && r.Kubernetes.DeleteOrphans && r.Kubernetes.Cluster == at.Cluster && r.Kubernetes.Namespace == at.Namespace &&
+		!r.Paused && r.Remediation != fleet.RemediationObserve && !l.declared[fleet.ServerKey{Account: k.Account, Region: k.Region}]
 }
 
 func timeOf(t time.Time) *time.Time {

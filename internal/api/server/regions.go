@@ -216,7 +216,11 @@ func fits(g fleet.Gathered, r fleet.Region) error {
 	if !ok {
 		return err
 	}
-	return regionFault(r, "/containers/services", "server %s does not fit: %v; change its overrides first", g.Intent.Key(), fault)
+	pointer := "/containers/services"
+	if r.Kubernetes != nil {
+		pointer = "/kubernetes"
+	}
+	return regionFault(r, pointer, "server %s does not fit: %v; change its overrides first", g.Intent.Key(), fault)
 }
 
 type deleteRegionInput struct {

@@ -60,12 +60,12 @@ func (s *Server) register() {
 	handle(s, route{"put-server", "PUT", "/v1/servers/{account}/{region}", write, ofAccount, "Declare a server.", 0}, s.putServer)
 	handle(s, route{"delete-server", "DELETE", "/v1/servers/{account}/{region}", write, ofAccount, "Ask for the destruction of a server; it is gone once reading it answers 404.", http.StatusAccepted}, s.deleteServer)
 	handle(s, route{"redeploy-server", "POST", "/v1/servers/{account}/{region}:redeploy", write, ofAccount, "Make a new deployment of the present image.", 0}, s.redeploy)
-	handle(s, route{"adopt-server", "POST", "/v1/servers/{account}/{region}:adopt", write, ofUnlabelled, "Declare a server and take running containers without labels over as its own.", 0}, s.adopt)
+	handle(s, route{"adopt-server", "POST", "/v1/servers/{account}/{region}:adopt", write, ofUnlabelled, "Declare a server and take what runs already over as its own: containers without labels, or the KuraInstance of its name.", 0}, s.adopt)
 	handle(s, route{"list-deployments", "GET", "/v1/servers/{account}/{region}/deployments", read, ofAccount, "The kept deployments of a server, newest first.", 0}, s.listDeployments)
 
 	handle(s, route{"list-events", "GET", "/v1/events", read, ofListed, "The newest events, newest first; with wait, what happened after a cursor.", 0}, s.listEvents)
 
-	handle(s, route{"list-orphans", "GET", "/v1/orphans", read, ofListed, "Containers of this environment whose server is not declared.", 0}, s.listOrphans)
+	handle(s, route{"list-orphans", "GET", "/v1/orphans", read, ofListed, "Containers and KuraInstances of this environment that belong to no declared server.", 0}, s.listOrphans)
 
 	handle(s, route{"save-snapshot", "GET", "/v1/snapshot", admin, ofDaemon, "All records at one revision, for kurad snapshot restore.", 0}, s.getSnapshot)
 
@@ -231,8 +231,9 @@ func (s *Server) getVersion(ctx context.Context, _ *struct{}) (*versionOutput, e
 		Environment: s.env.Name, Suffix: s.env.Suffix, Suffixes: s.env.Suffixes, Version: s.version, APIVersion: api.APIVersion, Leader: leader,
 		Store: health, Conditions: []api.DaemonCondition{healthy},
 		Capabilities: api.Capabilities{
-			Runtimes:           []fleet.RuntimeKind{fleet.RuntimeContainers},
+			Runtimes:           []fleet.RuntimeKind{fleet.RuntimeContainers, fleet.RuntimeKubernetes},
 			ContainerEndpoints: append([]string{}, s.runtimes.ContainerEndpoints()...),
+			Clusters:           append([]string{}, s.runtimes.Clusters()...),
 			DNSModes:           []fleet.DNSMode{fleet.DNSNone},
 		},
 	}}, nil

@@ -18,6 +18,7 @@ type found struct {
 	// Of a request to adopt:
 	containers map[string]fleet.Container // by service
 	begun      time.Time                  // when they were looked at
+	instance   *fleet.KubeInstance        // of a Kubernetes region
 	status     store.Versioned[fleet.Status]
 }
 
@@ -29,11 +30,14 @@ const (
 	listWithin = 3 * time.Second
 )
 
-// running looks for containers with a server's own labels before it is declared: its
-// record was lost, and it goes on with their ports, so that they render to what they are
-// and keep running. An endpoint that cannot be read is no reason to refuse: the first
-// choice of a port is the same for ever.
+// running looks for what bears a server's own labels before it is declared: its record was
+// lost, and it goes on with the ports and the mark of the last redeploy that are found, so
+// that it renders to what runs and nothing restarts. A runtime that cannot be read is no
+// reason to refuse: the first choice of a port is the same for ever.
 func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Region) found {
+	if r.Kubernetes != nil {
+		return found{restartMark: s.lastMark(ctx, key, r)}
+	}
 	if r.Containers == nil {
 		return found{}
 	}

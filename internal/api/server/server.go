@@ -27,6 +27,9 @@ type Turns interface {
 	Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int)
 	// Listings returns what is known of the containers of every endpoint, by name.
 	Listings() []fleet.Listing
+	// KubeListings returns what is known of the KuraInstances of every namespace that a
+	// region named, by cluster and namespace.
+	KubeListings() []fleet.KubeListing
 }
 
 // Runtimes is what this daemon was given to run servers with.
@@ -42,6 +45,12 @@ type Runtimes interface {
 	// Containers lists an endpoint now, unless it was within maxAge; one that does not
 	// answer shows as unreadable.
 	Containers(ctx context.Context, endpoint string, maxAge time.Duration) fleet.Listing
+	// Clusters names the Kubernetes clusters, sorted.
+	Clusters() []string
+	// Instance asks a cluster for the KuraInstance that bears a server's name, compared with
+	// the document, which names cluster, namespace and instance; nil: there is none. Any
+	// error says that the cluster did not answer about it.
+	Instance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error)
 	// Adoptable says, with CodeInvalid, what the engine does by itself with a container of
 	// the endpoint that kurad is to run: such a one is not adopted.
 	Adoptable(ctx context.Context, endpoint, id string) error

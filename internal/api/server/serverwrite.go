@@ -161,7 +161,9 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 		if err != nil {
 			return w, err
 		}
-		return api.Written[fleet.ServerView]{Object: s.show(g)}, nil
+		if !awaitsApply(g) {
+			return api.Written[fleet.ServerView]{Object: s.show(g)}, nil
+		}
 	}
 	if !prev.Exists() && n.region.Value.Cordoned {
 		var v fleet.Invalid
@@ -234,7 +236,12 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 	if err := s.checkGlobalHosts(map[fleet.ServerKey]fleet.Hosts{key: desired.Hosts}, func(k fleet.ServerKey) place { return ofServer(ctx, k) }); err != nil {
 		return w, err
 	}
-	if f.adopting() {
+	switch {
+	case f.instance != nil:
+		if status, err = s.adoptInstance(ctx, tx, key, desired, next, f); err != nil {
+			return w, err
+		}
+	case f.adopting():
 		if err := f.images(key, desired); err != nil {
 			return w, err
 		}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// nameOf is a server's instance as a document that says nothing but where it is.
+func nameOf(key fleet.ServerKey, r fleet.Region) (fleet.KubeDocument, error) {
+	r = r.WithDefaults()
+	name, err := fleet.InstanceName(key.Account, r.ClusterID)
+	if err != nil {
+		return fleet.KubeDocument{}, unrenderable(key, err)
+	}
+	return fleet.KubeDocument{Cluster: r.Kubernetes.Cluster, Namespace: r.Kubernetes.Namespace, Name: name}, nil
+}
+
+// lastMark is the mark of the last redeploy of an instance that bears the server's own
+// labels; "" where there is none, or where the cluster does not answer.
+func (s *Server) lastMark(ctx context.Context, key fleet.ServerKey, r fleet.Region) string {
+	doc, err := nameOf(key, r)
+	if err != nil {
+		return "" // the declaration says so itself
+	}
+	within, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	inst, err := s.runtimes.Instance(within, key, doc, nil)
+	if err != nil || inst == nil || inst.Foreign != "" {
+		return ""
+	}
+	return inst.RestartMark
+}
+
+// findInstance finds the KuraInstance that bears the name of a server which is to adopt
+// it, and takes its version where the request names none. already says that it is the
+// server's own by now.
+func (s *Server) findInstance(ctx context.Context, declared *fleet.Server, r fleet.Region, known bool, f *found) (already bool, err error) {
+	key := declared.Key()
+	doc, err := nameOf(key, r)
+	if err != nil {
+		return false, err
+	}
+	inst, err := s.readInstance(ctx, key, doc, f.status.Value.AdoptedResource)
+	if err != nil {
+		return false, err
+	}
+	if known && inst.Foreign == "" {
+		return true, nil
+	}
+	if f.status.Value.Plan != nil {
+		return false, fleet.Errorf(fleet.CodeConflict, "adopt server %s: a plan is under way; wait until it ended, or pause the server", key)
+	}
+	if declared.ImageTag == "" {
+		tag, ok := fleet.TagOf(inst.SpecImage)
+		if !ok {
+			return false, adoptFaultAt(key, "/image_tag", "%s runs image %q, which names no version: name the one that is to be declared", called(doc), inst.SpecImage)
+		}
+		declared.ImageTag = tag
+		if err := declared.Validate(); err != nil {
+			return false, err
+		}
+	}
+	f.instance, f.restartMark = inst, inst.RestartMark
+	return false, nil
+}
+
+// readInstance asks the cluster for an instance that is to be adopted.
+func (s *Server) readInstance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
+	within, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	inst, err := s.runtimes.Instance(within, key, doc, adopted)
+	switch {
+	case err != nil:
+		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: fmt.Sprintf("adopt server %s: %s cannot be read", key, called(doc)), Err: err}
+	case inst == nil:
+		return nil, fleet.Errorf(fleet.CodeNotFound, "adopt server %s: there is no %s; declare the server (kura_server) and kurad makes it, or correct account and region", key, called(doc))
+	case inst.Deleting:
+		return nil, fleet.Errorf(fleet.CodeConflict, "adopt server %s: %s is being deleted; wait until it is gone, then declare the server", key, called(doc))
+	}
+	return inst, nil
+}
+
+func called(doc fleet.KubeDocument) string {
+	return fmt.Sprintf("KuraInstance %s in namespace %q of cluster %q", doc.Name, doc.Namespace, doc.Cluster)
+}
+
+// adoptInstance compares the instance that was found with what the server renders to, and
+// records in the server's status that it is its own. One with the server's labels is so
+// anyway: only its record was lost.
+func (s *Server) adoptInstance(ctx context.Context, tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in fleet.Intent, f found) (*fleet.Status, error) {
+	if d.Kubernetes == nil {
+		return nil, errors.New("a server of a Kubernetes region renders to no instance")
+	}
+	adoption := &fleet.KubeAdoption{UID: f.instance.UID, Generation: in.Generation}
+	inst, err := s.readInstance(ctx, key, *d.Kubernetes, adoption)
+	switch {
+	case err != nil:
+		return nil, err
+	case inst.UID != f.instance.UID:
+		return nil, fleet.Errorf(fleet.CodeConflict, "adopt server %s: somebody made %s anew just now; try again", key, called(*d.Kubernetes))
+	case inst.Foreign != "":
+		return nil, fleet.Errorf(fleet.CodeConflict, "adopt server %s: %s is %s; only what no kurad made can be adopted", key, called(*d.Kubernetes), inst.Foreign)
+	}
+	next := f.status.Value.Clone()
+	if !f.status.Exists() {
+		next = newStatus(d, in)
+	}
+	next.Resource = inst
+	if inst.Adopted {
+		next.AdoptedResource = adoption
+		tx.AddEvent(adoptedEvent(key, s.now().UTC(), "KuraInstance %s/%s (uid %s) is the server's from now on", inst.Namespace, inst.Name, inst.UID))
+	}
+	tx.PutStatus(f.status, key, next)
+	return &next, nil
+}
+
+// newStatus is what is known of a server before its first turn.
+func newStatus(d fleet.Desired, in fleet.Intent) fleet.Status {
+	return fleet.Status{
+		Status: fleet.StatusProvisioning, Verdict: fleet.VerdictProgressing, VerdictReason: fleet.ReasonAccepted,
+		Generation: in.Generation, Revision: d.Revision, Conditions: []fleet.Condition{},
+	}
+}
+
+func adoptedEvent(key fleet.ServerKey, now time.Time, format string, args ...any) fleet.Event {
+	return fleet.Event{Account: key.Account, Region: key.Region, At: now, Type: fleet.EventNormal, Reason: "Adopted", Message: fmt.Sprintf(format, args...)}
+}
+
+// awaitsApply reports whether an instance that was taken over is as it was until somebody
+// applies the declaration (K6): then an equal one counts as new. One whose metadata could
+// not be changed is tried anew by that, and not by a redeploy, which would restart it.
+func awaitsApply(g fleet.Gathered) bool {
+	return g.Status != nil && g.Status.AdoptedResource != nil && g.Status.AdoptedResource.Generation == g.Intent.Generation &&
+		(g.Status.Status == fleet.StatusFailed || slices.ContainsFunc(g.Status.Holds, func(h fleet.Hold) bool { return h.Kind == fleet.HoldAdoption }))
+}
+
+// routing is what a cluster says of the old hosts of a server that moves.
+type routing struct {
+	doc   fleet.KubeDocument
+	lacks bool  // its schema has no place for them
+	err   error // it did not answer
+}
+
+// unrouted says of the Kubernetes clusters of servers that move where old hosts stop
+// being routed (H8, K7). Each cluster and namespace is asked once, about a server whose
+// instance is there, all at the same time.
+func (s *Server) unrouted(ctx context.Context, list []affected) []string {
+	within, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	asked := map[[2]string]bool{}
+	answers := make(chan routing)
+	n := 0
+	for _, a := range list {
+		doc, status := a.to.Kubernetes, a.after.Status
+		if doc == nil || status == nil || status.Resource == nil || doc.Spec[aliasField] == nil || asked[[2]string{doc.Cluster, doc.Namespace}] {
+			continue
+		}
+		asked[[2]string{doc.Cluster, doc.Namespace}] = true
+		n++
+		go func() {
+			inst, err := s.runtimes.Instance(within, a.after.Intent.Key(), *doc, status.AdoptedResource)
+			answers <- routing{doc: *doc, lacks: inst != nil && slices.Contains(inst.Dropped, "spec."+aliasField), err: err}
+		}()
+	}
+	var said []string
+	for range n {
+		switch r := <-answers; {
+		case r.err != nil:
+			said = append(said, fmt.Sprintf("cluster %q did not say whether its KuraInstances have %s, without which it routes no old hosts (%v)", r.doc.Cluster, aliasField, r.err))
+		case r.lacks:
+			said = append(said, fmt.Sprintf("cluster %q routes no old hosts, for its KuraInstances have no %s: keep the DNS records of the old hosts until their clients have the new ones, or upgrade the custom resource definition first", r.doc.Cluster, aliasField))
+		}
+	}
+	slices.Sort(said)
+	return slices.Compact(said)
+}
+
+// aliasField is where a KuraInstance names the hosts that stay routed.
+const aliasField = "clientHostAliases"
