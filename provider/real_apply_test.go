@@ -84,7 +84,7 @@ func TestAccCreate_ofAServerThatExistsNamesTheImportBlock(t *testing.T) {
 		c.write(k.config(serverHCL("v1"), "import {\n  to = kura_server.acme\n  "+form+"\n}\n"))
 		c.shows(true, []string{"1 to import, 0 to add, 0 to change, 0 to destroy"})
 	}
-	for id, want := range map[string]string{"acme/mars": "Cannot import non-existent remote object", "kura-nobody-eu": "no server's instance is called"} {
+	for id, want := range map[string]string{"acme/mars": `region "mars" does not exist`, "nobody/eu": "Cannot import non-existent remote object", "kura-nobody-eu": "no server's instance is called"} {
 		c.write(k.config(serverHCL("v1"), "import {\n  to = kura_server.acme\n  id = \""+id+"\"\n}\n"))
 		c.refused([]string{want}, "plan", "-no-color")
 	}

@@ -98,21 +98,9 @@ func TestAccExamples_theDemoIsPlannedAppliedAndDestroyed(t *testing.T) {
 // As people have it: the built program, found in a mirror on either CLI's own host, and
 // the address that the examples name.
 func TestAccExamples_theProgramIsInstalledFromAMirrorAndApplies(t *testing.T) {
-	k := startKurad(t)
-	host := strings.TrimSuffix(providerAddress(), "/hashicorp/kura")
-	mirror := t.TempDir()
-	at := filepath.Join(mirror, host, "kurafleet", "kura", "0.1.0", runtime.GOOS+"_"+runtime.GOARCH)
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(at, "terraform-provider-kura_v0.1.0"), "..").CombinedOutput(); err != nil {
-		t.Fatalf("build the provider: %v: %s", err, out)
-	}
-	config := filepath.Join(t.TempDir(), "cli.tfrc")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := &cli{t: t, binary: requireCLI(t), dir: t.TempDir()}
-	c.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+config, "TF_IN_AUTOMATION=1", "TF_INPUT=0")
+	k, c := startKurad(t), newInstalledCLI(t)
 	c.write(strings.ReplaceAll(k.config(), "hashicorp/kura", "kurafleet/kura"))
-	if text, _ := c.run("providers"); !contains(text, "provider["+host+"/kurafleet/kura]") {
+	if text, _ := c.run("providers"); !contains(text, "provider["+mirrorHost()+"/kurafleet/kura]") {
 		t.Errorf("%s", text)
 	}
 	if text := c.apply(); !contains(text, "3 added") {
@@ -123,6 +111,27 @@ func TestAccExamples_theProgramIsInstalledFromAMirrorAndApplies(t *testing.T) {
 	if err := k.nothingLeft(); err != nil {
 		t.Error(err)
 	}
+}
+
+// mirrorHost is the registry that the CLI under test takes for a source without a host.
+func mirrorHost() string { return strings.TrimSuffix(providerAddress(), "/hashicorp/kura") }
+
+// newInstalledCLI is a working directory in which init finds the built program. Unlike that
+// of newCLI it can be configured several times, by aliases.
+func newInstalledCLI(t *testing.T) *cli {
+	t.Helper()
+	host, mirror := mirrorHost(), t.TempDir()
+	at := filepath.Join(mirror, host, "kurafleet", "kura", "0.1.0", runtime.GOOS+"_"+runtime.GOARCH)
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(at, "terraform-provider-kura_v0.1.0"), "..").CombinedOutput(); err != nil {
+		t.Fatalf("build the provider: %v: %s", err, out)
+	}
+	config := filepath.Join(t.TempDir(), "cli.tfrc")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &cli{t: t, binary: requireCLI(t), dir: t.TempDir()}
+	c.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+config, "TF_IN_AUTOMATION=1", "TF_INPUT=0")
+	return c
 }
 
 func TestAccExamples_theProviderBlockIsValid(t *testing.T) {

@@ -26,7 +26,9 @@ type kurad struct {
 	t        *testing.T
 	data     string
 	endpoint string
-	front    string // of what stands before it; empty: nothing does
+	front    string   // of what stands before it; empty: nothing does
+	runtime  []string // flags
+	kube     *kubeRig // nil: it has an engine
 	token    string
 	api      *api.Client
 	process  *exec.Cmd
@@ -39,7 +41,14 @@ func startKurad(t *testing.T) *kurad {
 	t.Helper()
 	requireCLI(t)
 	k := &kurad{outside: theOutside(t), t: t, data: t.TempDir()}
-	t.Cleanup(k.end)
+	k.runtime = []string{"--container-endpoint", "edge=unix://" + k.engine.Socket() + ",address=127.0.0.1,ports=" + k.ports + ",mounts=" + filepath.Dir(k.files.CA)}
+	return k.begin()
+}
+
+// begin starts a daemon for the first time.
+func (k *kurad) begin() *kurad {
+	k.t.Helper()
+	k.t.Cleanup(k.end)
 	k.start("127.0.0.1:0")
 	k.login()
 	return k
@@ -74,9 +83,10 @@ func (k *kurad) start(listen string) {
 	if err := os.Remove(at); err != nil && !errors.Is(err, os.ErrNotExist) {
 		k.t.Fatal(err)
 	}
-	k.process = exec.Command(k.binary, "serve", "--environment", "staging", "--data-dir", k.data, "--listen", listen, "--tick", "1s",
-		"--container-endpoint", "edge=unix://"+k.engine.Socket()+",address=127.0.0.1,ports="+k.ports+",mounts="+filepath.Dir(k.files.CA),
-		"--resolver", k.dns.Addr(), "--probe-ca", k.files.CA, "--probe-allow-cidr", "127.0.0.0/8", "--env-set", "tracing="+set, "--log-level", "debug")
+	k.process = exec.Command(k.binary, append([]string{
+		"serve", "--environment", "staging", "--data-dir", k.data, "--listen", listen, "--tick", "1s",
+		"--resolver", k.dns.Addr(), "--probe-ca", k.files.CA, "--probe-allow-cidr", "127.0.0.0/8", "--env-set", "tracing=" + set, "--log-level", "debug",
+	}, k.runtime...)...)
 	k.process.Stdout, k.process.Stderr = log, log
 	if err := k.process.Start(); err != nil {
 		k.t.Fatal(err)
@@ -135,6 +145,9 @@ func (k *kurad) end() {
 		lines := strings.Split(log, "\n")
 		k.t.Logf("kurad logged, at the end:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 	}
+	if k.kube != nil {
+		return // its cluster ends with the test
+	}
 	if k.t.Failed() {
 		// The next test is to begin with an empty engine, whatever this one left.
 		k.podman(k.t, "rm", "--all", "--force", "--time", "0")
@@ -154,9 +167,24 @@ func (k *kurad) log() string {
 	return string(b)
 }
 
-// left lists the containers and volumes of the engine.
+// left lists the containers and volumes of the engine, or the instances of the cluster.
 func (k *kurad) left() string {
+	if k.kube != nil {
+		return k.kube.left()
+	}
 	return strings.TrimSpace(k.podman(k.t, "ps", "--all", "--format", "{{.Names}}") + k.podman(k.t, "volume", "ls", "--format", "{{.Name}}"))
+}
+
+// cli runs a command of kurad against the daemon and returns what it printed.
+func (k *kurad) cli(args ...string) string {
+	k.t.Helper()
+	c := exec.CommandContext(k.t.Context(), k.binary, args...)
+	c.Env = append(os.Environ(), "KURA_ENDPOINT="+k.endpoint, "KURA_TOKEN="+k.token)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		k.t.Fatalf("kurad %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
 }
 
 // patience is how long what must come may take on a busy machine.
@@ -300,7 +328,7 @@ func (k *kurad) nothingLeft() error {
 		return fmt.Errorf("%d objects are left in the daemon", n)
 	}
 	if left := k.left(); left != "" {
-		return fmt.Errorf("left on the engine: %s", left)
+		return fmt.Errorf("left on the engine or the cluster: %s", left)
 	}
 	return errors.Join(err1, err2, err3, err4)
 }

@@ -35,6 +35,7 @@ type outside struct {
 	dir    string
 	engine *engine.Engine
 	dns    *world.DNS
+	ca     *world.CA
 	files  world.Files
 	binary string
 	ports  string       // of the endpoint, for this process alone
@@ -47,8 +48,12 @@ type outside struct {
 
 var theWorld = &outside{images: map[string]bool{}}
 
-// openWorld starts the world with the first test that needs it; TestMain ends it.
-var openWorld = sync.OnceValue(func() error { return theWorld.open(context.Background()) })
+// Each part of the world starts with the first test that needs it; TestMain ends it.
+var (
+	openGround = sync.OnceValue(func() error { return theWorld.ground() })
+	buildKurad = sync.OnceValue(func() error { return theWorld.build(context.Background()) })
+	openWorld  = sync.OnceValue(func() error { return theWorld.open(context.Background()) })
+)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -68,19 +73,43 @@ func theOutside(t *testing.T) *outside {
 	return theWorld
 }
 
-func (w *outside) open(ctx context.Context) (err error) {
+// theGround returns the world without the engine: what does not run containers needs none.
+func theGround(t *testing.T) *outside {
+	t.Helper()
+	if err := openGround(); err != nil {
+		t.Fatal(err)
+	}
+	if err := buildKurad(); err != nil {
+		t.Fatal(err)
+	}
+	return theWorld
+}
+
+func (w *outside) open(ctx context.Context) error {
+	if err := openGround(); err != nil {
+		return err
+	}
+	var both errgroup.Group
+	both.Go(buildKurad)
+	both.Go(func() (err error) {
+		w.engine, err = engine.Start(ctx, engine.Options{Dir: filepath.Join(w.dir, "podman")})
+		return err
+	})
+	return both.Wait()
+}
+
+func (w *outside) ground() (err error) {
 	if w.dir, err = os.MkdirTemp("", "kura-acc-"); err != nil {
 		return err
 	}
-	ca, err := world.NewCA()
+	if w.ca, err = world.NewCA(); err != nil {
+		return err
+	}
+	certificate, err := w.ca.IssueWildcard("kura.test")
 	if err != nil {
 		return err
 	}
-	certificate, err := ca.IssueWildcard("kura.test")
-	if err != nil {
-		return err
-	}
-	if w.files, err = ca.WriteFiles(filepath.Join(w.dir, "tls"), certificate); err != nil {
+	if w.files, err = w.ca.WriteFiles(filepath.Join(w.dir, "tls"), certificate); err != nil {
 		return err
 	}
 	if w.dns, err = world.StartDNS("kura.test"); err != nil {
@@ -88,7 +117,7 @@ func (w *outside) open(ctx context.Context) (err error) {
 	}
 	w.dns.SetWildcard(netip.MustParseAddr("127.0.0.1"))
 	w.web = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: w.ca.Pool(), MinVersion: tls.VersionTLS12},
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			_, port, err := net.SplitHostPort(address)
 			if err != nil {
@@ -97,16 +126,7 @@ func (w *outside) open(ctx context.Context) (err error) {
 			return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
 		},
 	}}
-	if err := w.reservePorts(); err != nil {
-		return err
-	}
-	var both errgroup.Group
-	both.Go(func() error { return w.build(ctx) })
-	both.Go(func() (err error) {
-		w.engine, err = engine.Start(ctx, engine.Options{Dir: filepath.Join(w.dir, "podman")})
-		return err
-	})
-	return both.Wait()
+	return w.reservePorts()
 }
 
 // build builds kurad, with the race detector where this test has it: a race in the

@@ -11,19 +11,19 @@ import (
 func kubernetesAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional:            true,
-		MarkdownDescription: "Servers are `KuraInstance` resources of a Kubernetes cluster. Exactly one of `kubernetes` and `containers` is set.",
+		MarkdownDescription: "Servers are `KuraInstance` resources of a Kubernetes cluster; [the guide](../guides/kubernetes.md) says what is written and what is left alone. Exactly one of `kubernetes` and `containers` is set.",
 		Attributes: map[string]schema.Attribute{
-			"cluster":         requiredText("Name of a cluster that the daemon was given, such as `prod-eu`. Its credentials are the daemon's."),
-			"namespace":       optionalText("Namespace of the instances. Default `kura`."),
+			"cluster":         requiredText("Name of a cluster that the daemon was given, such as `prod-eu`. Its credentials are the daemon's. It cannot change while the region has servers."),
+			"namespace":       optionalText("Namespace of the instances, such as `kura-staging`. It cannot change while the region has servers. Default `kura`."),
 			"image":           requiredText("Image of the servers, such as `registry.example.dev/kura/cache:{image_tag}`; without a tag, the server's is appended."),
 			"replicas":        optionalNumber("Replicas of each server, such as `3`. Default: left to the cluster's controller.", int64validator.AtLeast(1)),
 			"ingress_class":   optionalText("Ingress class of the hosts, such as `nginx`. Default: the cluster's."),
 			"node_selector":   textMap("Labels that nodes must have, such as `{ pool = \"cache\" }`. Default: none."),
-			"env":             textMap("Variables of the servers, such as `{ CACHE_GB = \"200\" }`. Default: none. Secrets belong into `env_from`."),
-			"env_from":        textList("Names of sets of variables that the daemon was given, such as `[\"tracing\"]`; a later one wins over an earlier one. Default: none."),
-			"extra_spec":      optionalText("Further fields of the instance's spec as JSON, such as `jsonencode({ peers = 2 })`. Default: none."),
-			"force_conflicts": off("Whether fields that another manager of the resource holds are taken over instead of reported."),
-			"delete_orphans":  off("Whether instances with our labels that nobody declares any more are deleted instead of listed."),
+			"env":             textMap("Variables of the servers, such as `{ CACHE_GB = \"200\" }`. Whoever can list the instances reads them; secrets belong into `env_from`. Default: none."),
+			"env_from":        textList("Names of sets of variables that the daemon was given, such as `[\"tracing\"]`. Each variable becomes a reference to the key of its name in the Secret of the set's name; no value is written. A later set wins over an earlier one, `env` over all. Default: none."),
+			"extra_spec":      optionalText("Further fields of the instance's spec as a JSON object, such as `jsonencode({ mesh = { enabled = true } })`: those that the cluster knows and the provider does not. A field that has an attribute is refused. Default: none."),
+			"force_conflicts": off("Whether fields that another manager applied with another value are taken over. If not, they are left alone and a plan warns of them."),
+			"delete_orphans":  off("Whether instances with this environment's labels that belong to no declared server are deleted, a minute after they were first seen. If not, `kurad orphans` lists them."),
 			"storage": schema.SingleNestedAttribute{
 				Optional:            true,
 				MarkdownDescription: "Volume of each replica. Default: left to the cluster's controller.",

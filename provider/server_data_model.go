@@ -34,6 +34,7 @@ type serverDataModel struct {
 	Aliases          []string          `tfsdk:"aliases"`
 	Ports            map[string]int64  `tfsdk:"ports"`
 	Containers       []containerModel  `tfsdk:"containers"`
+	Resource         *instanceModel    `tfsdk:"resource"`
 	Conditions       []conditionModel  `tfsdk:"conditions"`
 	Deployments      []deploymentModel `tfsdk:"deployments"`
 	Plan             *planModel        `tfsdk:"plan"`
@@ -50,6 +51,33 @@ type containerModel struct {
 	State   types.String     `tfsdk:"state"`
 	Foreign types.String     `tfsdk:"foreign"`
 	Ports   map[string]int64 `tfsdk:"ports"`
+}
+
+// instanceModel is a KuraInstance.
+type instanceModel struct {
+	Namespace     types.String      `tfsdk:"namespace"`
+	Name          types.String      `tfsdk:"name"`
+	UID           types.String      `tfsdk:"uid"`
+	Foreign       types.String      `tfsdk:"foreign"`
+	Adopted       types.Bool        `tfsdk:"adopted"`
+	Deleting      types.Bool        `tfsdk:"deleting"`
+	Image         types.String      `tfsdk:"image"`
+	ObservedImage types.String      `tfsdk:"observed_image"`
+	Phase         types.String      `tfsdk:"phase"`
+	PublicURL     types.String      `tfsdk:"public_url"`
+	ReadyReplicas types.Int64       `tfsdk:"ready_replicas"`
+	Message       types.String      `tfsdk:"message"`
+	Revision      types.String      `tfsdk:"revision"`
+	Differs       []differenceModel `tfsdk:"differs"`
+	Held          []differenceModel `tfsdk:"held"`
+	Dropped       []string          `tfsdk:"dropped"`
+}
+
+type differenceModel struct {
+	Path    types.String `tfsdk:"path"`
+	Have    types.String `tfsdk:"have"`
+	Want    types.String `tfsdk:"want"`
+	Manager types.String `tfsdk:"manager"`
 }
 
 type conditionModel struct {
@@ -99,7 +127,7 @@ func flattenServerData(v fleet.ServerView, deployments []fleet.Deployment, fresh
 		Instance: text(v.Instance), Host: text(v.Hosts.Public), GRPCHost: text(v.Hosts.GRPC), GlobalHost: text(v.Hosts.Global),
 		URL: text(v.DeclaredURL), PublishedURL: text(v.PublishedURL), Aliases: []string{}, Ports: numbers(v.Ports),
 		Containers: []containerModel{}, Conditions: []conditionModel{}, Deployments: []deploymentModel{}, Holds: []holdModel{},
-		Plan: flattenPlan(v.Plan), IntendedPlan: flattenPlan(v.IntendedPlan), LastObservedAt: moment(v.LastObservedAt),
+		Resource: flattenInstance(v.Resource), Plan: flattenPlan(v.Plan), IntendedPlan: flattenPlan(v.IntendedPlan), LastObservedAt: moment(v.LastObservedAt),
 	}
 	for _, a := range v.Aliases {
 		m.Aliases = append(m.Aliases, a.Host)
@@ -124,6 +152,25 @@ func flattenServerData(v fleet.ServerView, deployments []fleet.Deployment, fresh
 		m.Holds = append(m.Holds, holdModel{Kind: text(h.Kind), Message: text(h.Message)})
 	}
 	return m
+}
+
+func flattenInstance(r *fleet.KubeInstance) *instanceModel {
+	if r == nil {
+		return nil
+	}
+	return &instanceModel{
+		Namespace: text(r.Namespace), Name: text(r.Name), UID: text(r.UID), Foreign: text(r.Foreign), Adopted: types.BoolValue(r.Adopted), Deleting: types.BoolValue(r.Deleting),
+		Image: text(r.SpecImage), ObservedImage: text(r.ObservedImage), Phase: text(r.Phase), PublicURL: text(r.PublicURL), ReadyReplicas: types.Int64Value(int64(r.ReadyReplicas)),
+		Message: text(r.Message), Revision: text(r.Revision), Differs: flattenDifferences(r.Differs), Held: flattenDifferences(r.Held), Dropped: texts(r.Dropped),
+	}
+}
+
+func flattenDifferences(all []fleet.FieldDifference) []differenceModel {
+	out := make([]differenceModel, 0, len(all))
+	for _, d := range all {
+		out = append(out, differenceModel{Path: text(d.Path), Have: text(d.Have), Want: text(d.Want), Manager: text(d.Manager)})
+	}
+	return out
 }
 
 func flattenPlan(p *fleet.Plan) *planModel {

@@ -79,6 +79,28 @@ func serverShown() map[string]schema.Attribute {
 		"foreign": shownText("Whose it is, where it is not ours; else null."),
 		"ports":   shownNumbers("Published host ports by `<port>/<protocol>`."),
 	})
+	shown["resource"] = schema.SingleNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "The `KuraInstance` of its name, as last seen; null in a container region and where there is none.",
+		Attributes: map[string]schema.Attribute{
+			"namespace":      shownText("Namespace of the instance."),
+			"name":           shownText("Name of the instance, such as `kura-acme-eu-central`."),
+			"uid":            shownText("Id that the cluster gave it."),
+			"foreign":        shownText("Whose it is, where it is not ours; else null."),
+			"adopted":        shownBool("Whether it was taken over and does not bear our labels yet."),
+			"deleting":       shownBool("Whether somebody deletes it, and it is still there."),
+			"image":          shownText("Image that it is to run."),
+			"observed_image": shownText("Image of its last complete roll-out; null before the first one."),
+			"phase":          shownText("What its controller says of it: `Pending` or `Ready`. It says nothing of whether the server can be reached."),
+			"public_url":     shownText("Url that its controller names."),
+			"ready_replicas": shownNumber("Replicas that are ready."),
+			"message":        shownText("What its controller says besides; null where it says nothing."),
+			"revision":       shownText("Revision of the manifest that was applied last; null where none was."),
+			"differs":        differences("Fields that differ from what is declared, and that the daemon corrects."),
+			"held":           differences("Fields that differ from what is declared because another manager applied them."),
+			"dropped":        shownTexts("Declared fields that the cluster's custom resource definition does not have."),
+		},
+	}
 	shown["conditions"] = objects("Observed aspects, each with its reason.", map[string]schema.Attribute{
 		"type":    shownText("Aspect, such as `EndpointReady`."),
 		"status":  shownText("`True`, `False` or `Unknown`."),
@@ -99,10 +121,19 @@ func serverShown() map[string]schema.Attribute {
 	shown["plan"] = shownPlan("Steps that the daemon is taking; null while there are none.")
 	shown["intended_plan"] = shownPlan("Steps that it would take if nothing held it; null where there are none.")
 	shown["holds"] = objects("Why nothing may be changed now; empty where nothing holds.", map[string]schema.Attribute{
-		"kind":    shownText("`paused`, `observe`, `admission`, `not_leader` or `ownership`."),
+		"kind":    shownText("`paused`, `observe`, `admission`, `not_leader`, `ownership` or `adoption`."),
 		"message": shownText("What holds it, in a sentence."),
 	})
 	return shown
+}
+
+func differences(description string) schema.Attribute {
+	return objects(description, map[string]schema.Attribute{
+		"path":    shownText("The field, such as `spec.storageSize`."),
+		"have":    shownText("What is there, in JSON; null for nothing."),
+		"want":    shownText("What is declared, in JSON; null for nothing."),
+		"manager": shownText("Who set what is there, where it was not us; else null."),
+	})
 }
 
 func shownPlan(description string) schema.Attribute {

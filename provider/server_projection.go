@@ -24,6 +24,13 @@ type reading struct {
 	warning  *warning
 }
 
+func (r reading) warnings() []warning {
+	if r.warning == nil {
+		return nil
+	}
+	return []warning{*r.warning}
+}
+
 // warning is something to say in a plan, once per key.
 type warning struct{ key, summary, detail string }
 
@@ -40,6 +47,8 @@ func project(v fleet.ServerView, was before, now time.Time) reading {
 		return reading{kept, leaving(v)}
 	case elsewhere:
 		return reading{intent, trouble(v, now)}
+	case untouched(v, was):
+		return reading{types.StringNull(), takenOver(v)}
 	}
 	switch v.Verdict {
 	case fleet.VerdictConverged, fleet.VerdictProgressing:

@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -115,8 +114,8 @@ func (r *serverResource) Read(ctx context.Context, req resource.ReadRequest, res
 	}
 	was := before{imageTag: state.ImageTag, declared: declared(ctx, req.Private)}
 	is := project(view, was, time.Now())
-	if is.warning != nil {
-		r.session.once(is.warning.key, &resp.Diagnostics, is.warning.summary, is.warning.detail)
+	for _, w := range append(notices(view), is.warnings()...) {
+		r.session.once(w.key, &resp.Diagnostics, w.summary, w.detail)
 	}
 	next := flattenServer(view, state)
 	next.ImageTag = is.imageTag
@@ -149,7 +148,7 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 	resp.Diagnostics.Append(keepDeclared(ctx, resp.Private, plan.ImageTag.ValueString())...)
 	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenServer(view, plan).asPlanned(plan))...)
 	wait := targetOf(view)
-	if again := view.Deployment; !state.ImageTag.Equal(plan.ImageTag) && again != nil && !underWay(view) {
+	if again := view.Deployment; !state.ImageTag.Equal(plan.ImageTag) && again != nil && !underWay(view) && !justTakenOver(view) {
 		// The daemon has this version as declared already, and it came to nothing: only a
 		// new deployment is another try. The key makes a repeated apply the same one.
 		d, err := client.Redeploy(ctx, plan.key(), fmt.Sprintf("%s/%d", plan.key(), again.Seq))
@@ -215,43 +214,7 @@ func (r *serverResource) Delete(ctx context.Context, req resource.DeleteRequest,
 }
 
 func (r *serverResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	if req.ID == "" {
-		resource.ImportStatePassthroughWithIdentity(ctx, path.Root("account"), path.Root("account"), req, resp)
-		resource.ImportStatePassthroughWithIdentity(ctx, path.Root("region"), path.Root("region"), req, resp)
-		return
-	}
-	key, err := r.find(ctx, req.ID, resp)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	if err != nil {
-		report(&resp.Diagnostics, nil, fmt.Sprintf("Import server %q", req.ID), err)
-		return
-	}
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("account"), key.Account)...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("region"), key.Region)...)
-}
-
-// find returns the server that an import id means: account/region, or the name of its
-// instance.
-func (r *serverResource) find(ctx context.Context, id string, resp *resource.ImportStateResponse) (fleet.ServerKey, error) {
-	if strings.Contains(id, "/") {
-		return fleet.ParseServerKey(id)
-	}
-	client := r.session.use(ctx, fmt.Sprintf("Import server %q", id), &resp.Diagnostics)
-	if client == nil {
-		return fleet.ServerKey{}, nil
-	}
-	servers, err := client.ListServers(ctx, api.ServerFilter{})
-	if err != nil {
-		return fleet.ServerKey{}, err
-	}
-	for _, v := range servers {
-		if v.Instance == id {
-			return fleet.ServerKey{Account: v.Account, Region: v.Region}, nil
-		}
-	}
-	return fleet.ServerKey{}, fmt.Errorf("no server's instance is called %q; write <account>/<region>, such as acme/eu-central, or the name that the attribute `instance` shows", id)
+	importServer(ctx, r.session, req, resp)
 }
 
 // accepted reports whether an apply is done once the daemon has stored the declaration.

@@ -19,6 +19,7 @@ type versionModel struct {
 	APIVersion         types.String      `tfsdk:"api_version"`
 	Runtimes           []string          `tfsdk:"runtimes"`
 	ContainerEndpoints []string          `tfsdk:"container_endpoints"`
+	Clusters           []string          `tfsdk:"clusters"`
 	DNSModes           []string          `tfsdk:"dns_modes"`
 }
 
@@ -34,6 +35,7 @@ func newVersionDataSource() datasource.DataSource {
 			"api_version":         shownText("Version of the API that it speaks."),
 			"runtimes":            shownTexts("What it can run servers with: `containers`, `kubernetes`."),
 			"container_endpoints": shownTexts("Container endpoints that it was given, by name: what regions may name."),
+			"clusters":            shownTexts("Kubernetes clusters that it was given, by name: what regions may name."),
 			"dns_modes":           shownTexts("What a region's `dns.mode` may be."),
 		},
 		what: always[versionModel]("Read the daemon's version"),
@@ -42,7 +44,7 @@ func newVersionDataSource() datasource.DataSource {
 			*m = versionModel{
 				Environment: types.StringValue(v.Environment), Suffix: types.StringValue(v.Suffix), Suffixes: v.Suffixes,
 				Version: types.StringValue(v.Version), APIVersion: types.StringValue(v.APIVersion),
-				Runtimes: texts(v.Capabilities.Runtimes), ContainerEndpoints: texts(v.Capabilities.ContainerEndpoints), DNSModes: texts(v.Capabilities.DNSModes),
+				Runtimes: texts(v.Capabilities.Runtimes), ContainerEndpoints: texts(v.Capabilities.ContainerEndpoints), Clusters: texts(v.Capabilities.Clusters), DNSModes: texts(v.Capabilities.DNSModes),
 			}
 			return err
 		},

@@ -1,0 +1,102 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// untouched reports whether a KuraInstance that was taken over differs from what is
+// declared and stays as it is until an apply changes the server (K6). Right after an
+// import that is known before a turn has said so.
+func untouched(v fleet.ServerView, was before) bool {
+	switch {
+	case v.Verdict == fleet.VerdictHeld, v.Verdict == fleet.VerdictDrifted:
+		return slices.ContainsFunc(v.Holds, func(h fleet.Hold) bool { return h.Kind == fleet.HoldAdoption })
+	case was.declared == "" && (v.Verdict == fleet.VerdictUnobserved || v.Reason == fleet.ReasonAccepted):
+		return v.Resource != nil && v.Resource.Adopted && len(ofSpec(v.Resource.Differs)) > 0
+	}
+	return false
+}
+
+// justTakenOver reports whether a server's instance is still as somebody else made it. To
+// try that again takes no new deployment, which would restart it.
+func justTakenOver(v fleet.ServerView) bool { return v.Resource != nil && v.Resource.Adopted }
+
+// ofSpec are the differences that are more than metadata.
+func ofSpec(all []fleet.FieldDifference) []fleet.FieldDifference {
+	return slices.DeleteFunc(slices.Clone(all), func(d fleet.FieldDifference) bool { return strings.HasPrefix(d.Path, "metadata.") })
+}
+
+// takenOver says how an instance that was taken over differs.
+func takenOver(v fleet.ServerView) *warning {
+	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
+	w := &warning{
+		key:     "adoption/" + key.String(),
+		summary: fmt.Sprintf("Server %s: its KuraInstance is not as declared", key),
+	}
+	runs := "It was made by somebody else"
+	if r := v.Resource; r != nil {
+		runs = fmt.Sprintf("KuraInstance %s/%s was made by somebody else and runs %s. What kurad would change, for %s as declared:\n%s\n\nIt",
+			r.Namespace, r.Name, r.SpecImage, v.Intent.ImageTag, listed(ofSpec(r.Differs)))
+	}
+	w.detail = runs + " stays as it is until an apply changes the server: the plan shows that as a change of `image_tag` from null, and applying it changes all of the above. " +
+		"To keep the instance as it is, let the region or the server's `overrides` say what runs, apply that first, and plan again: where nothing differs, nothing is changed."
+	return w
+}
+
+// listed writes differences one a line.
+func listed(all []fleet.FieldDifference) string {
+	var b strings.Builder
+	for _, d := range all {
+		fmt.Fprintf(&b, "\n  %s: %s -> %s", d.Path, orNothing(d.Have), orNothing(d.Want))
+		if d.Manager != "" {
+			fmt.Fprintf(&b, " (set by %s)", d.Manager)
+		}
+	}
+	return b.String()
+}
+
+func orNothing(value string) string {
+	if value == "" {
+		return "nothing"
+	}
+	return value
+}
+
+// notices are what a plan says of a region's servers that are as declared as their cluster
+// allows: fields that its custom resource lacks (K3), and those that somebody else holds (K1).
+func notices(v fleet.ServerView) []warning {
+	r := v.Resource
+	if r == nil {
+		return nil
+	}
+	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
+	var list []warning
+	if len(r.Dropped) > 0 {
+		fields := strings.Join(r.Dropped, ", ")
+		list = append(list, warning{
+			key:     "schema/" + v.Region + "/" + fields,
+			summary: fmt.Sprintf("Region %q: the cluster's KuraInstance is too old for what is declared", v.Region),
+			detail: fmt.Sprintf("Its custom resource definition does not have %s, so server %s, and perhaps others of the region, run without. Upgrade the definition, and kurad applies them by itself; or leave them out.",
+				fields, key),
+		})
+	}
+	if len(r.Held) > 0 {
+		var held []string // values differ from server to server, and the cause does not
+		for _, d := range r.Held {
+			held = append(held, fmt.Sprintf("%s (by %s)", d.Path, orNothing(d.Manager)))
+		}
+		slices.Sort(held)
+		held = slices.Compact(held)
+		list = append(list, warning{
+			key:     "conflict/" + v.Region + "/" + strings.Join(held, ", "),
+			summary: fmt.Sprintf("Region %q: another manager holds fields that are declared here", v.Region),
+			detail: fmt.Sprintf("Applied with other values: %s. kurad leaves them alone. On server %s:\n%s\n\nLet the other manager give them up, or take them over with `force_conflicts = true` in the region's `kubernetes` block.",
+				strings.Join(held, ", "), key, listed(r.Held)),
+		})
+	}
+	return list
+}
