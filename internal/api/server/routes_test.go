@@ -96,7 +96,7 @@ func TestRoutes_everyRouteDemandsItsScope(t *testing.T) {
 			case op.Accounts == "daemon":
 				refused("a prefix", limited, 403, fleet.CodeForbidden, `begins with "team-a-"`, "daemon as a whole")
 			case op.Accounts == "unlabelled":
-				refused("a prefix", limited, 403, fleet.CodeForbidden, `begins with "team-a-"`, "containers without labels are nobody's", "use a token without that limit")
+				refused("a prefix", limited, 403, fleet.CodeForbidden, `begins with "team-a-"`, "containers and instances without labels are nobody's", "use a token without that limit")
 			case op.Accounts == "id", op.Accounts == "account":
 				refused("another prefix", limited, 403, fleet.CodeForbidden, `begins with "team-a-"`, `account "aaaaaaaa" is none of them`)
 			case op.Accounts == "none" && !shared:
