@@ -29,7 +29,7 @@ type inProcess struct {
 
 func optionsFor(t *testing.T) options {
 	return options{
-		environment: "staging", dataDir: t.TempDir(), listen: "127.0.0.1:0", tick: 100 * time.Millisecond, aliasPeriod: 7 * 24 * time.Hour,
+		environment: "staging", dataDir: t.TempDir(), listen: "127.0.0.1:0", tick: 100 * time.Millisecond, aliasPeriod: 7 * 24 * time.Hour, orphanPeriod: time.Hour,
 		resolver:  "127.0.0.1:1", // nobody answers there, at once
 		endpoints: []string{"local=unix://" + filepath.Join(t.TempDir(), "no.sock") + ",ports=20000-20009"},
 	}

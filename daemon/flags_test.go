@@ -69,6 +69,7 @@ func TestServe_refusesFlagsThatMeanNothingBeforeItOpensAnything(t *testing.T) {
 		"CA file without a certificate":          {staging("--probe-ca", file(t, "hello")), []string{"--probe-ca", "PEM"}},
 		"tick too short":                         {staging("--tick", "1ms"), []string{"--tick", "1ms", "100ms"}},
 		"H8: an alias period of no length":       {staging("--alias-period", "0s"), []string{"--alias-period", "168h"}},
+		"K5: an orphan period that is too short": {staging("--orphan-period", "10s"), []string{"--orphan-period", "1m"}},
 		"C9: an address of the network":          {staging("--listen", "0.0.0.0:7433"), []string{"--listen", "0.0.0.0:7433", "loopback"}},
 		"an address without a port":              {staging("--listen", "127.0.0.1"), []string{"--listen", "127.0.0.1:7433"}},
 		"log level":                              {staging("--log-level", "loud"), []string{"--log-level", `"loud"`, "debug"}},

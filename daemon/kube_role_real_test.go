@@ -99,7 +99,7 @@ func TestK4_theRoleHoldsExactlyTheVerbsThatKuradUses(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	region := s.region("kube-role")
-	k, servers := s.serving(region, []string{"given"})
+	k, servers := s.serving(region, []string{"given"}, "--orphan-period", "1m")
 	v := servers[0]
 	mark := s.mark()
 	orphan := s.orphan(t, "lost", region.Name)

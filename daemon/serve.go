@@ -25,28 +25,29 @@ import (
 
 // options are the flags of serve.
 type options struct {
-	environment string
-	suffix      string
-	neighbours  map[string]string
-	dataDir     string
-	store       storeOptions
-	listen      string
-	tls         tlsOptions
-	auditLog    string
-	advertise   string
-	peerRoots   []string
-	endpoints   []string
-	kubeconfig  string
-	clusters    []string
-	envSets     map[string]string
-	resolver    string
-	allow       []string
-	roots       []string
-	tick        time.Duration
-	aliasPeriod time.Duration
-	paused      bool
-	logLevel    string
-	logFormat   string
+	environment  string
+	suffix       string
+	neighbours   map[string]string
+	dataDir      string
+	store        storeOptions
+	listen       string
+	tls          tlsOptions
+	auditLog     string
+	advertise    string
+	peerRoots    []string
+	endpoints    []string
+	kubeconfig   string
+	clusters     []string
+	envSets      map[string]string
+	resolver     string
+	allow        []string
+	roots        []string
+	tick         time.Duration
+	aliasPeriod  time.Duration
+	orphanPeriod time.Duration
+	paused       bool
+	logLevel     string
+	logFormat    string
 }
 
 func serveCommand() *cobra.Command {
@@ -88,6 +89,7 @@ func serveCommand() *cobra.Command {
 	f.StringArrayVar(&o.roots, "probe-ca", nil, "PEM file of a certificate authority that probes trust besides the system's; repeatable")
 	f.DurationVar(&o.tick, "tick", 10*time.Second, "time between listings of a container endpoint")
 	f.DurationVar(&o.aliasPeriod, "alias-period", 7*24*time.Hour, "how long the old host of a server that moved is kept for it, so that no other server gets it")
+	f.DurationVar(&o.orphanPeriod, "orphan-period", 24*time.Hour, "how long a KuraInstance must have belonged to no declared server before it is deleted, where its region has delete_orphans; a fleet that is declared again after a loss has that time")
 	f.BoolVar(&o.paused, "paused", false, "observe and answer, but change nothing on any runtime")
 	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
@@ -149,6 +151,9 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	}
 	if o.aliasPeriod <= 0 {
 		return nil, fmt.Errorf("--alias-period %s is no length of time: give one such as 168h", o.aliasPeriod)
+	}
+	if o.orphanPeriod < time.Minute {
+		return nil, fmt.Errorf("--orphan-period %s is too short: 1m is the least, for what is just being declared is no orphan", o.orphanPeriod)
 	}
 	allow, err := readiness.ParseAllow(o.allow)
 	if err != nil {

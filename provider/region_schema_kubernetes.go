@@ -23,7 +23,7 @@ func kubernetesAttribute() schema.SingleNestedAttribute {
 			"env_from":        textList("Names of sets of variables that the daemon was given, such as `[\"tracing\"]`. Each variable becomes a reference to the key of its name in the Secret of the set's name; no value is written. A later set wins over an earlier one, `env` over all. Default: none."),
 			"extra_spec":      optionalText("Further fields of the instance's spec as a JSON object, such as `jsonencode({ mesh = { enabled = true } })`: those that the cluster knows and the provider does not. A field that has an attribute is refused. Default: none."),
 			"force_conflicts": off("Whether fields that another manager applied with another value are taken over. If not, they are left alone and a plan warns of them."),
-			"delete_orphans":  off("Whether instances with this environment's labels that belong to no declared server are deleted, a minute after they were first seen. If not, `kurad orphans` lists them."),
+			"delete_orphans":  off("Whether instances with this environment's labels that belong to no declared server are deleted, once they have been there for the daemon's `--orphan-period` (24 hours by default). If not, `kurad orphans` lists them."),
 			"storage": schema.SingleNestedAttribute{
 				Optional:            true,
 				MarkdownDescription: "Volume of each replica. Default: left to the cluster's controller.",

@@ -33,7 +33,7 @@
 //     that takes (TestP18_aDestroyedInstanceIsGoneOnlyByTheServersOwnWord,
 //     TestP18_aDirectReadThatFailsIsTriedAgainEverLessOften)
 //   - only an orphan is deleted as one: where its region wants that and nothing holds it,
-//     after a minute, in steps, and if the store itself knows no such server
+//     after Config.OrphanPeriod, in steps, and if the store itself knows no such server
 //     (TestK5_L30_orphansOfARegionThatWantsItAreDeletedAfterAMinute,
 //     TestK5_theStoreHasTheLastWordOnAnOrphan, TestK5_G4_orphansGoInBoundedSteps)
 //   - a turn is stored only over what it was computed from, and takes one write

@@ -70,7 +70,7 @@ func (w *world) start(o options) *kurad {
 		log = hclog.NewNullLogger()
 	}
 	k.loop = reconcile.New(reconcile.Config{
-		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, Log: log,
+		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, OrphanPeriod: time.Minute, Log: log,
 		ReadFailure: func(err error) fleet.ReadFailure {
 			return fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: err.Error()}
 		},

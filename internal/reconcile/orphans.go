@@ -15,9 +15,6 @@ import (
 const (
 	// sweepEvery is the time between two looks at a namespace, from memory.
 	sweepEvery = 10 * time.Second
-	// orphanFor is how long an instance must have been an orphan without a break, in reads
-	// that answered, before it is deleted (L30). A deletion that failed waits as long.
-	orphanFor = time.Minute
 	// orphansAtOnce bounds how many are deleted in one look (G4).
 	orphansAtOnce = 10
 )
@@ -51,7 +48,7 @@ func (n *namespace) sweepOnce(ctx context.Context) error {
 			break
 		}
 		n.mu.Lock()
-		due := now.Sub(n.orphans[orphan.UID]) >= orphanFor
+		due := now.Sub(n.orphans[orphan.UID]) >= n.cluster.r.cfg.OrphanPeriod
 		n.mu.Unlock()
 		if !due || orphan.Deleting {
 			continue

@@ -88,7 +88,12 @@ type Config struct {
 	Resync      time.Duration // between turns without a cause; 0: 10 min
 	Paused      bool          // the daemon is paused (S11)
 	AliasPeriod time.Duration // that an old host is kept after a move; 0: 7 days (H8)
-	Now         func() time.Time
+	// OrphanPeriod is how long an instance must have been an orphan without a break, in
+	// reads that answered, before it is deleted where its region wants that (K5, L30); 0:
+	// 24 hours. A deletion that failed waits as long. A fleet that is declared again after
+	// its records were lost has that time.
+	OrphanPeriod time.Duration
+	Now          func() time.Time
 }
 
 const (
@@ -104,6 +109,7 @@ const (
 	defaultTick     = 10 * time.Second
 	defaultResync   = 10 * time.Minute
 	defaultAlias    = 7 * 24 * time.Hour
+	defaultOrphan   = 24 * time.Hour
 	firstRetry      = 50 * time.Millisecond
 	slowestRetry    = 30 * time.Second
 	noSlotRetry     = 10 * time.Second // should the hint that a slot is free be lost
@@ -143,6 +149,9 @@ func New(cfg Config) *Reconciler {
 	}
 	if cfg.AliasPeriod == 0 {
 		cfg.AliasPeriod = defaultAlias
+	}
+	if cfg.OrphanPeriod == 0 {
+		cfg.OrphanPeriod = defaultOrphan
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
