@@ -92,8 +92,8 @@ func TestP2_L2_aClusterThatRefusesUsInTheMiddleOfARollOutFailsNothing(t *testing
 	}
 }
 
-// The pattern of the resource allows no port in an image, and the controller's own parser
-// does: only the API server can say no.
+// A region's extra_spec is kurad's to pass on, and the definition's to judge: only the API
+// server can say no.
 func TestP1_anInvalidManifestFailsAtOnceWithItsFieldAndIsTriedAgainWhenItChanges(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -101,12 +101,12 @@ func TestP1_anInvalidManifestFailsAtOnceWithItsFieldAndIsTriedAgainWhenItChanges
 	k, servers := s.serving(good, []string{"invalid"})
 	key, name := keyOf(servers[0]), servers[0].Instance
 	begun := time.Now()
-	k.putRegion(s.region(good.Name, kubernetesOf(func(r *fleet.Kubernetes) { r.Image = "localhost:5001/kura/cache:{image_tag}" })))
+	k.putRegion(s.region(good.Name, kubernetesOf(func(r *fleet.Kubernetes) { r.ExtraSpec = `{"globalGrpcPublicHost":"` + strings.Repeat("a", 254) + `"}` })))
 	k.put(key, "v2")
 	v := k.failed(key, fleet.ReasonInvalid)
 	t.Logf("refused %s after it was declared: %s", time.Since(begun), v.Message)
-	if !strings.Contains(v.Message, "spec.image") {
-		t.Errorf("the message does not name spec.image: %s", v.Message)
+	if !strings.Contains(v.Message, "spec.globalGrpcPublicHost") {
+		t.Errorf("the message does not name spec.globalGrpcPublicHost: %s", v.Message)
 	}
 	if v.Deployment.Status != fleet.DeploymentFailed || v.Deployment.Reason != fleet.ReasonInvalid || v.PublishedURL != servers[0].PublishedURL {
 		t.Errorf("the server is %s; want deployment 2 failed/Invalid, and the old url published", brief(v))

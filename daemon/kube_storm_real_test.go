@@ -57,7 +57,8 @@ func (c *crowd) take(region string, items []fleet.ServerView) {
 	c.answers++
 	for _, v := range items {
 		// What waits for admission has neither a plan nor an instance.
-		if isConverged(v) {
+		// One that is settled and misses a probe stays settled (P8).
+		if v.Verdict == fleet.VerdictConverged {
 			delete(c.busy[region], v.Account)
 			c.active[region][v.Account] = true
 		} else if v.Plan != nil || v.Resource != nil {

@@ -222,7 +222,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	d.api, err = server.New(server.Config{
 		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.mandate, Runtimes: rts, Declared: d.declared,
 		Leader: &d.mandate, PeerTLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: peers},
-		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now,
+		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now, AliasPeriod: o.aliasPeriod,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build the API: %w", err)

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,53 +65,60 @@ func find(ctx context.Context, client *api.Client, id string) (fleet.ServerKey, 
 	if err != nil {
 		return fleet.ServerKey{}, err
 	}
+	fit, err := couldBe(ctx, client, id)
+	if err != nil {
+		return fleet.ServerKey{}, err
+	}
 	for _, v := range servers {
-		if v.Instance == id {
-			return fleet.ServerKey{Account: v.Account, Region: v.Region}, nil
-		}
-	}
-	return couldBe(ctx, client, id)
-}
-
-// couldBe returns the one server of a Kubernetes region whose instance would bear the name.
-func couldBe(ctx context.Context, client *api.Client, instance string) (fleet.ServerKey, error) {
-	accounts, err := client.ListAccounts(ctx)
-	if err != nil {
-		return fleet.ServerKey{}, err
-	}
-	regions, err := client.ListRegions(ctx)
-	if err != nil {
-		return fleet.ServerKey{}, err
-	}
-	var fit []string
-	var key fleet.ServerKey
-	for _, r := range regions {
-		for _, a := range accounts {
-			if name, err := fleet.InstanceName(a.ID, r.Cluster()); err == nil && name == instance && r.Kubernetes != nil {
-				key = fleet.ServerKey{Account: a.ID, Region: r.Name}
-				fit = append(fit, key.String())
-			}
+		if key := (fleet.ServerKey{Account: v.Account, Region: v.Region}); v.Instance == id && !slices.Contains(fit, key) {
+			fit = append(fit, key)
 		}
 	}
 	switch len(fit) {
 	case 0:
-		return key, fmt.Errorf("no server's instance is called %q, and no declared account and region make that name; write <account>/<region>, such as acme/eu-central, or the name that the attribute `instance` shows, and declare account and region first (kura_account, kura_region)", instance)
+		return fleet.ServerKey{}, fmt.Errorf("no server's instance is called %q, and no declared account and region make that name; write <account>/<region>, such as acme/eu-central, or the name that the attribute `instance` shows, and declare account and region first (kura_account, kura_region)", id)
 	case 1:
-		return key, nil
+		return fit[0], nil
 	}
-	return key, fmt.Errorf("an instance called %q could be of each of the servers %s; write the one that you mean as <account>/<region>", instance, strings.Join(fit, ", "))
+	var names []string
+	for _, key := range fit {
+		names = append(names, key.String())
+	}
+	slices.Sort(names)
+	return fleet.ServerKey{}, fmt.Errorf("an instance called %q could be of each of the servers %s; write the one that you mean as <account>/<region>", id, strings.Join(names, ", "))
 }
 
-// takeOver makes a server that the daemon does not know of the KuraInstance that bears its
-// name (K6), and waits until the daemon has compared the two.
+// couldBe returns the servers of Kubernetes regions whose instance would bear the name.
+func couldBe(ctx context.Context, client *api.Client, instance string) (fit []fleet.ServerKey, err error) {
+	accounts, err := client.ListAccounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	regions, err := client.ListRegions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range regions {
+		for _, a := range accounts {
+			if name, err := fleet.InstanceName(a.ID, r.Cluster()); err == nil && name == instance && r.Kubernetes != nil {
+				fit = append(fit, fleet.ServerKey{Account: a.ID, Region: r.Name})
+			}
+		}
+	}
+	return fit, nil
+}
+
+// takeOver makes a server of the KuraInstance that bears its name (K6) where the daemon does
+// not know it, or found that name taken by somebody else's, and waits until the daemon has
+// compared the two. What is of another environment the daemon refuses.
 func takeOver(ctx context.Context, s *session, client *api.Client, key fleet.ServerKey) error {
-	_, err := client.GetServer(ctx, key, api.GetOptions{})
-	if !has(err, fleet.CodeNotFound) {
+	v, err := client.GetServer(ctx, key, api.GetOptions{})
+	if err == nil && v.Reason != fleet.ReasonForeignInstance && (v.Resource == nil || v.Resource.Foreign == "") || err != nil && !has(err, fleet.CodeNotFound) {
 		return err
 	}
 	r, err := client.GetRegion(ctx, key.Region)
 	if err == nil && r.Kubernetes == nil {
-		return nil // Read says that there is no such server
+		return nil // Read says what there is
 	}
 	if err != nil && !has(err, fleet.CodeNotFound) {
 		return err

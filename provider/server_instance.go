@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -25,6 +28,43 @@ func untouched(v fleet.ServerView, was before) bool {
 // try that again takes no new deployment, which would restart it.
 func justTakenOver(v fleet.ServerView) bool { return v.Resource != nil && v.Resource.Adopted }
 
+// drifted reports whether the server's own instance was seen with fields that are not as
+// declared.
+func drifted(v fleet.ServerView) bool {
+	return v.Resource != nil && !v.Resource.Adopted && len(v.Resource.Differs) > 0
+}
+
+// seenRunning is the version that a drifted server runs; null where it is the declared one
+// and other fields are not as declared, for only a change shows in a plan.
+func seenRunning(v fleet.ServerView) types.String {
+	if drifted(v) && v.ObservedImageTag == v.Intent.ImageTag {
+		return types.StringNull()
+	}
+	return text(v.ObservedImageTag)
+}
+
+// drift says how the instance of a server of a region that only observes differs.
+func drift(v fleet.ServerView) *warning {
+	if !drifted(v) {
+		return nil
+	}
+	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
+	return &warning{
+		key:     "drift/" + key.String(),
+		summary: fmt.Sprintf("Server %s: its KuraInstance is not as declared", key),
+		detail: fmt.Sprintf("Somebody changed KuraInstance %s/%s, and with `remediation = \"observe\"` kurad leaves it so. What is there -> what is declared:\n%s\n\n"+
+			"The plan shows that as a change of `image_tag`, from null where the version is the declared one. Applying it makes the instance as declared; where it is to stay, declare what is there.",
+			v.Resource.Namespace, v.Resource.Name, listed(v.Resource.Differs)),
+	}
+}
+
+// corrects reports whether a declaration that was written is all that it takes to make a
+// drifted instance as declared: a redeploy would restart it besides.
+func corrects(w api.Written[fleet.ServerView]) bool {
+	d := w.Object.Deployment
+	return w.Changed && drifted(w.Object) && d != nil && d.Status == fleet.DeploymentSucceeded
+}
+
 // ofSpec are the differences that are more than metadata.
 func ofSpec(all []fleet.FieldDifference) []fleet.FieldDifference {
 	return slices.DeleteFunc(slices.Clone(all), func(d fleet.FieldDifference) bool { return strings.HasPrefix(d.Path, "metadata.") })
@@ -43,7 +83,8 @@ func takenOver(v fleet.ServerView) *warning {
 			r.Namespace, r.Name, r.SpecImage, v.Intent.ImageTag, listed(ofSpec(r.Differs)))
 	}
 	w.detail = runs + " stays as it is until an apply changes the server: the plan shows that as a change of `image_tag` from null, and applying it changes all of the above. " +
-		"To keep the instance as it is, let the region or the server's `overrides` say what runs, apply that first, and plan again: where nothing differs, nothing is changed."
+		"To keep the instance as it is, let the region or the server's `overrides` say what runs, apply that first, and plan again: where nothing differs, nothing is changed. " +
+		"An import knows nothing of `overrides` yet, so what they say is listed above as well until they are applied."
 	return w
 }
 

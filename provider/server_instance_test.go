@@ -70,6 +70,52 @@ func TestK6_aPlanShowsExactlyHowAnInstanceThatWasTakenOverDiffers(t *testing.T) 
 	}
 }
 
+// In a region that only observes nobody else would tell.
+func TestS10_aPlanShowsWhichFieldsOfAnInstanceDrifted(t *testing.T) {
+	applied := before{types.StringValue("2"), "2"}
+	changed := view(fleet.VerdictDrifted, fleet.ReasonDrifted, "2", "2", fleet.DeploymentSucceeded)
+	changed.Resource = &fleet.KubeInstance{Namespace: "kura", Name: "kura-acme-eu", Differs: []fleet.FieldDifference{
+		{Path: "metadata.labels[team]", Want: `"build"`}, {Path: "spec.storageSize", Have: `"20Gi"`, Want: `"50Gi"`, Manager: "kubectl-edit"},
+	}}
+	other := changed
+	other.ObservedImageTag = "1"
+	same := changed
+	same.Resource = &fleet.KubeInstance{}
+	for name, c := range map[string]struct {
+		view fleet.ServerView
+		want types.String
+		says bool
+	}{
+		"other fields than the version": {changed, types.StringNull(), true},
+		"the version among them":        {other, types.StringValue("1"), true},
+		"nothing that is listed":        {same, types.StringValue("2"), false},
+	} {
+		got := project(c.view, applied, time.Now())
+		if !got.imageTag.Equal(c.want) || (got.warning != nil) != c.says {
+			t.Errorf("%s: image_tag = %s, warning %+v; want %s, a warning: %t", name, got.imageTag, got.warning, c.want, c.says)
+		}
+		if !c.says || got.warning == nil {
+			continue
+		}
+		for _, want := range []string{"KuraInstance kura/kura-acme-eu", "\n  metadata.labels[team]: nothing -> \"build\"", "\n  spec.storageSize: \"20Gi\" -> \"50Gi\" (set by kubectl-edit)\n", "`remediation = \"observe\"`"} {
+			if !strings.Contains(got.warning.detail, want) {
+				t.Errorf("%s: the warning lacks %q: %s", name, want, got.warning.detail)
+			}
+		}
+	}
+	// To apply that takes no redeploy, unless its deployment came to nothing.
+	for _, c := range []struct {
+		changed bool
+		status  fleet.DeploymentStatus
+		want    bool
+	}{{true, fleet.DeploymentSucceeded, true}, {false, fleet.DeploymentSucceeded, false}, {true, fleet.DeploymentFailed, false}} {
+		changed.Deployment = &fleet.Deployment{Seq: 3, ImageTag: "2", Status: c.status}
+		if got := corrects(api.Written[fleet.ServerView]{Object: changed, Changed: c.changed}); got != c.want {
+			t.Errorf("changed %t, deployment %s: corrects = %t", c.changed, c.status, got)
+		}
+	}
+}
+
 func TestK3_K1_whatAClusterLeavesOutIsSaidOncePerRegion(t *testing.T) {
 	a := view(fleet.VerdictConverged, "", "2", "2", fleet.DeploymentSucceeded)
 	a.Resource = &fleet.KubeInstance{
@@ -110,7 +156,9 @@ func TestK3_K1_whatAClusterLeavesOutIsSaidOncePerRegion(t *testing.T) {
 func TestK6_anInstancesNameMeansTheServerThatItCouldBeOf(t *testing.T) {
 	kube := &fleet.Kubernetes{Cluster: "prod", Image: "cache"}
 	answers := map[string]any{
-		"/v1/servers": api.List[fleet.ServerView]{Items: []fleet.ServerView{{Account: "acme", Region: "eu", Instance: "kura-acme-eu"}}},
+		"/v1/servers": api.List[fleet.ServerView]{Items: []fleet.ServerView{
+			{Account: "acme", Region: "eu", Instance: "kura-acme-eu"}, {Account: "a", Region: "x", Instance: "kura-a-eu"}, {Account: "bravo", Region: "edge", Instance: "kura-bravo-edge"},
+		}},
 		"/v1/accounts": api.List[api.Account]{Items: []api.Account{
 			{Account: fleet.Account{ID: "acme"}}, {Account: fleet.Account{ID: "bravo"}}, {Account: fleet.Account{ID: "a"}}, {Account: fleet.Account{ID: "a-b"}},
 		}},
@@ -127,12 +175,48 @@ func TestK6_anInstancesNameMeansTheServerThatItCouldBeOf(t *testing.T) {
 	})
 	for id, want := range map[string]string{
 		"acme/eu": "acme/eu", "kura-acme-eu": "acme/eu", "kura-bravo-us-1": "bravo/us",
-		"kura-bravo-us": "no server's instance is called", "kura-bravo-edge": "no server's instance is called",
-		"kura-a-b-c": "a-b/c, a/b-c",
+		"kura-bravo-us": "no server's instance is called", "kura-acme-edge": "no server's instance is called",
+		"kura-bravo-edge": "bravo/edge", "kura-a-b-c": "servers a-b/c, a/b-c;", "kura-a-eu": "servers a/eu, a/x;",
 	} {
 		key, err := find(t.Context(), s.client, id)
 		if got := key.String(); err != nil && !strings.Contains(err.Error(), want) || err == nil && got != want {
 			t.Errorf("%q means %q, %v; want %q", id, got, err, want)
+		}
+	}
+}
+
+func TestK6_anImportTakesOverWhatBearsTheNameOfADeclaredServer(t *testing.T) {
+	foreign := view(fleet.VerdictFailed, fleet.ReasonForeignInstance, "", "", fleet.DeploymentFailed)
+	key := fleet.ServerKey{Account: "acme", Region: "eu"}
+	for name, c := range map[string]struct {
+		view    fleet.ServerView
+		region  fleet.Region
+		adopted bool
+	}{
+		"a foreign instance":  {foreign, fleet.Region{Name: "eu", Kubernetes: &fleet.Kubernetes{}}, true},
+		"a foreign container": {foreign, fleet.Region{Name: "eu"}, false},
+		"its own":             {view(fleet.VerdictFailed, fleet.ReasonCrashLoop, "", "", fleet.DeploymentFailed), fleet.Region{Name: "eu", Kubernetes: &fleet.Kubernetes{}}, false},
+	} {
+		adopted := false
+		s, _ := sessionWith(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			var answer any = c.view
+			switch {
+			case r.URL.Path == "/v1/regions/eu":
+				answer = api.Region{Region: c.region}
+			case strings.HasSuffix(r.URL.Path, ":adopt"):
+				adopted = true
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusConflict)
+				answer = map[string]any{"title": "Conflict", "status": http.StatusConflict, "code": "conflict", "detail": "it is server acme/eu of environment production"}
+			}
+			if err := json.NewEncoder(w).Encode(answer); err != nil {
+				t.Error(err)
+			}
+		})
+		err := takeOver(t.Context(), s, s.client, key)
+		if adopted != c.adopted || (err != nil) != c.adopted || err != nil && !strings.Contains(err.Error(), "of environment production") {
+			t.Errorf("%s: asked to adopt it %t, want %t; %v", name, adopted, c.adopted, err)
 		}
 	}
 }

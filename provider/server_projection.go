@@ -61,7 +61,7 @@ func project(v fleet.ServerView, was before, now time.Time) reading {
 		}
 		return reading{serving(v), trouble(v, now)}
 	case fleet.VerdictDrifted:
-		return reading{text(v.ObservedImageTag), nil}
+		return reading{seenRunning(v), drift(v)}
 	case fleet.VerdictAbsent:
 		return reading{types.StringNull(), nil}
 	case fleet.VerdictUnobserved:

@@ -10,8 +10,8 @@ locals {
         host = provider::kura::host(local.pattern, {
           account_handle = handle
           cluster_id     = cluster
-          environment    = "demo"
-          env_suffix     = "-demo"
+          environment    = var.environment
+          env_suffix     = "-${var.environment}"
         })
       }
     }

@@ -22,6 +22,12 @@ variable "image_tags" {
   default     = {}
 }
 
+variable "environment" {
+  description = "Environment of the daemon: kurad serve --environment demo --env-suffix=-demo"
+  type        = string
+  default     = "demo"
+}
+
 variable "zone" {
   description = "DNS zone of the hosts."
   type        = string

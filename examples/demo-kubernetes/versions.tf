@@ -8,5 +8,5 @@ terraform {
 
 # endpoint and token come from KURA_ENDPOINT and KURA_TOKEN_FILE
 provider "kura" {
-  environment = "demo"
+  environment = var.environment
 }

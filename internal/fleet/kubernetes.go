@@ -90,6 +90,8 @@ type KubeInstance struct {
 	Revision string `json:"revision,omitempty"`
 	// RestartMark is the annotation LabelRestartMark: what a redeploy changed last (P12).
 	RestartMark string `json:"-"`
+	// Aliases are the hosts of its spec that stay routed beside the declared ones (K7).
+	Aliases []string `json:"-"`
 
 	// Differs are the fields that we own and that differ from the desired document (P14),
 	// sorted by path. The revision is not among them.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +13,10 @@ const (
 	maxKubeImage = 256
 	maxExtraSpec = 32 << 10
 )
+
+// kubeImageFormat is the pattern of spec.image in the custom resource definition: narrower
+// than what an engine pulls. A test compares the two.
+var kubeImageFormat = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[a-f0-9]{64})?$`)
 
 var quantityFormat = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,9})?([EPTGMk]|[EPTGMK]i)?$`)
 
@@ -65,12 +70,33 @@ func (v *Invalid) kubernetesImage(pointer, image string) {
 		return
 	}
 	v.image(pointer, image, full, sampleTag)
-	if ref, err := ParseImage(full); err == nil && (ref.Tag != "" || ref.Digest != "") && !holdsToken(image, tokenImageTag) {
+	ref, err := ParseImage(full)
+	if err != nil {
+		return // said already
+	}
+	if (ref.Tag != "" || ref.Digest != "") && !holdsToken(image, tokenImageTag) {
 		v.Add(pointer, "%s names a version, so no server could change its own; write {image_tag} in its place", quote(image))
 		return
 	}
-	_, err = kubeImage(image, sampleTag)
-	v.note(pointer, err)
+	if full, err = kubeImage(image, sampleTag); err != nil {
+		v.note(pointer, err)
+		return
+	}
+	v.note(pointer, takenAsImage(image, full, ref))
+}
+
+// takenAsImage says why the custom resource definition refuses an image, which is one.
+func takenAsImage(image, full string, ref ImageRef) error {
+	switch {
+	case kubeImageFormat.MatchString(full):
+		return nil
+	case strings.Contains(ref.Registry, ":"):
+		return fmt.Errorf("%s names a port of a registry, and a KuraInstance takes none; write a registry that answers at its scheme's own port, such as registry.example.dev/kura/cache:{image_tag}", quote(image))
+	case strings.ToLower(ref.Registry) != ref.Registry:
+		return fmt.Errorf("%s has upper case in its registry, and a KuraInstance takes none; write %s", quote(image), quote(strings.Replace(image, ref.Registry, strings.ToLower(ref.Registry), 1)))
+	default:
+		return fmt.Errorf("%s is not taken by a KuraInstance: its first part may have only single . _ and - between lower-case letters and digits; use a registry and a repository of such a name", quote(image))
+	}
 }
 
 // nodeSelector checks labels of nodes, which may have any prefix.

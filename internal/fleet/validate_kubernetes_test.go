@@ -1,8 +1,11 @@
 package fleet
 
 import (
+	"os"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 func TestKubernetesFaultsNameTheirField(t *testing.T) {
@@ -19,6 +22,11 @@ func TestKubernetesFaultsNameTheirField(t *testing.T) {
 		"fixed digest":          {func(k *Kubernetes) { k.Image = "kura@" + someDigest }, "/image", "write {image_tag}"},
 		"tag in the repository": {func(k *Kubernetes) { k.Image = "kura-{image_tag}" }, "/image", "whole tag"},
 		"unknown token":         {func(k *Kubernetes) { k.Image = "kura:{tag}" }, "/image", "use {image_tag}"},
+		"port of a registry":    {func(k *Kubernetes) { k.Image = "localhost:5001/kura" }, "/image", "names a port of a registry, and a KuraInstance takes none"},
+		"port before a tag":     {func(k *Kubernetes) { k.Image = "registry.example.dev:5000/x:{image_tag}" }, "/image", "write a registry that answers at its scheme's own port"},
+		"address as registry":   {func(k *Kubernetes) { k.Image = "[::1]:5000/x" }, "/image", "names a port of a registry"},
+		"upper-case registry":   {func(k *Kubernetes) { k.Image = "Registry.Dev/x:{image_tag}" }, "/image", `write "registry.dev/x:{image_tag}"`},
+		"two in the first part": {func(k *Kubernetes) { k.Image = "a__b/x" }, "/image", "its first part may have only single"},
 		"replicas":              {func(k *Kubernetes) { k.Replicas = -1 }, "/replicas", "from 0 to 100"},
 		"storage class":         {func(k *Kubernetes) { k.Storage.Class = "A" }, "/storage/class", `"A"`},
 		"storage size":          {func(k *Kubernetes) { k.Storage.Size = "50GB" }, "/storage/size", "50Gi"},
@@ -54,7 +62,7 @@ func TestKubernetesFaultsNameTheirField(t *testing.T) {
 	}
 	for name, edit := range map[string]func(*Kubernetes){
 		"the tag is appended":         func(k *Kubernetes) { k.Image = "ghcr.io/kura/kura" },
-		"a registry on a port":        func(k *Kubernetes) { k.Image = "localhost:5001/kura:{image_tag}" }, // a newer CRD may take it
+		"two separators in a row":     func(k *Kubernetes) { k.Image = "ghcr.io/kura/a__b--c:{image_tag}" },
 		"a label of ours on a node":   func(k *Kubernetes) { k.NodeSelector = map[string]string{"dev.kura/cache": "", "A_b.c": "D-e"} },
 		"a set that is not known yet": func(k *Kubernetes) { k.EnvFrom = []string{"another"} },
 		"a fraction of a size":        func(k *Kubernetes) { k.Storage.Size = "0.5Ti" },
@@ -95,4 +103,42 @@ func TestServersOfAKubernetesRegionAreValidatedInIt(t *testing.T) {
 	wantField(t, s.Validate(), "/overrides/kubernetes/env/KURA_RESTART_MARK", "kurad's own")
 	s.Overrides = &Overrides{Kubernetes: &KubernetesOverrides{StorageSize: "0"}}
 	wantField(t, s.Validate(), "/overrides/kubernetes/storage_size", "above 0")
+}
+
+// What kurad takes as an image is what the API server takes, so that nobody learns of it by
+// a roll-out that is refused.
+func TestKubeImageFormatIsThePatternOfTheCustomResourceDefinition(t *testing.T) {
+	raw, err := os.ReadFile("../../examples/kubernetes/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Name   string
+				Schema struct {
+					OpenAPIV3Schema struct {
+						Properties struct {
+							Spec struct {
+								Properties map[string]struct {
+									Pattern   string
+									MaxLength int
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(raw, &crd); err != nil {
+		t.Fatal(err)
+	}
+	if len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Name != KubeVersion {
+		t.Fatalf("versions %+v, want %s alone", crd.Spec.Versions, KubeVersion)
+	}
+	image := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties.Spec.Properties[specImage]
+	if got := kubeImageFormat.String(); got != image.Pattern || image.MaxLength != maxKubeImage {
+		t.Errorf("images match\n%s of at most %d, and the definition says\n%s of at most %d", got, maxKubeImage, image.Pattern, image.MaxLength)
+	}
 }

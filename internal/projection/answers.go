@@ -91,7 +91,7 @@ func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
 	t.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
 	if p.Kind != fleet.PlanDestroy && !removal(task) && p.Generation == t.in.Intent.Generation && p.Revision == t.in.Desired.Revision {
 		t.s.Refusal = &fleet.Refusal{
-			Reason: reason, Message: message, Task: task.ID,
+			Reason: reason, Message: cut(message), Task: task.ID,
 			Generation: p.Generation, Revision: p.Revision, At: task.Outcome.At,
 		}
 	}
@@ -106,7 +106,11 @@ func (t *turn) completed(p fleet.Plan) {
 	if p.Cause == fleet.CauseCleanup {
 		t.note(fleet.EventNormal, "LeftoversRemoved", "containers of no active plan were removed")
 	}
-	t.endPlan("", maxRestart)
+	most := maxRestart
+	if t.in.kubernetes() {
+		most = maxRetry // somebody reverts what is applied
+	}
+	t.endPlan("", most)
 }
 
 // endPlan drops the plan; the next one for the same cause waits, the longer the more

@@ -27,7 +27,7 @@ func (t *turn) finish(s fleet.DeploymentStatus, reason fleet.Reason, message str
 	}
 	now := t.in.Now
 	t.latest.Status, t.latest.FinishedAt = s, &now
-	t.latest.Reason, t.latest.Message = reason, message
+	t.latest.Reason, t.latest.Message = reason, cut(message)
 	t.latest.ManifestRevision = t.in.Desired.Revision
 }
 

@@ -288,7 +288,8 @@ func starts(v variant) []*node {
 		{s: refused, what: "serves v1, v2 was refused"}, {s: renamed, what: "a new host does not answer yet"},
 	}
 	if v.kube {
-		nodes = append(nodes, &node{s: adoptedOn(v, false), what: "taken over"}, &node{s: adoptedOn(v, true), what: "taken over, with differences"})
+		nodes = append(nodes, &node{s: adoptedOn(v, false), what: "taken over"}, &node{s: adoptedOn(v, true), what: "taken over, with differences"},
+			&node{s: adoptedUnseen(), what: "taken over, and not in the watch yet"})
 	}
 	return nodes
 }

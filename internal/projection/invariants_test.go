@@ -44,6 +44,9 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	}
 	deleting := in.Intent.Deleting != nil
 	fresh := !s.seenFails && !s.seenBegun.IsZero() && (st.EffectsUntil == nil || !s.seenBegun.Before(*st.EffectsUntil)) && s.late == nil
+	unseen := s.kube && prev.AdoptedResource != nil && s.seenObj == nil && !in.Seen.Instance.Direct // a watch may be behind (K6)
+	fail(unseen && (st.AdoptedResource == nil || newPlan(st, prev) || st.Resource == nil && prev.Resource != nil), "a watch's word about what was taken over is trusted")
+	fresh = fresh && !unseen
 	if i := st.Plan.Current(); i >= 0 && unansweredTask(st.Plan.Tasks[i]) && s.seenBegun.Before(*st.Plan.Tasks[i].Deadline) {
 		fresh = false
 	}
@@ -70,6 +73,11 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 			x.complain(s, "a restart rewrites: %s", diffText(prev, st))
 		}
 		return
+	}
+
+	// nothing that is stored is unbounded
+	for _, text := range texts(out) {
+		fail(len(text) > 1024, "a text of %d bytes is stored: %s", len(text), text)
 	}
 
 	// no contradictory pair (P20)
@@ -114,7 +122,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	}
 
 	// no effect while unreadable or held, and none that the last turn did not store
-	stored := st.Plan != nil && (prev.Plan == nil || prev.Plan.ID != st.Plan.ID)
+	stored := newPlan(st, prev)
 	held := s.paused || s.follower || s.full && !prev.Admitted && !deleting
 	fail(stored && s.seenFails, "a plan is made while unreadable")
 	fail(stored && !fresh, "a plan is made from a read that is older than an effect")
@@ -153,8 +161,8 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 			foreigner = r.Foreign != ""
 			if !foreigner && r.ObservedImage != "" {
 				carriers = 1
-				tag, ok := fleet.TagOf(r.ObservedImage)
-				parsable, other = ok, tag != in.Intent.ImageTag
+				_, ok := fleet.TagOf(r.ObservedImage)
+				parsable, other = ok, r.ObservedImage != imageOf(in.Desired.Revision)
 			}
 		}
 		fail(carriers == 0 && st.ObservedImageTag != "", "an absent instance has an image")
@@ -210,6 +218,29 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 			}
 		}
 	}
+}
+
+// newPlan reports whether the turn stores a plan.
+func newPlan(st, prev fleet.Status) bool {
+	return st.Plan != nil && (prev.Plan == nil || prev.Plan.ID != st.Plan.ID)
+}
+
+// texts are those that a turn stores and that somebody else may have written.
+func texts(out Output) []string {
+	list := []string{out.Status.Message}
+	if r := out.Status.Refusal; r != nil {
+		list = append(list, r.Message)
+	}
+	for _, h := range out.Status.Holds {
+		list = append(list, h.Message)
+	}
+	for _, e := range out.Events {
+		list = append(list, e.Message)
+	}
+	if out.Latest != nil {
+		list = append(list, out.Latest.Message)
+	}
+	return list
 }
 
 func busyPlan(p *fleet.Plan) bool {

@@ -17,6 +17,7 @@ func (in Input) kubernetes() bool { return in.Desired.Kubernetes != nil }
 func (v *instance) lookAtResource(in Input) {
 	v.presence, v.image, v.parsable = absent, imageNone, true
 	r := in.Seen.Instance.Resource
+	v.fresh = v.fresh && !in.hidesAdopted()
 	if r == nil {
 		return
 	}
@@ -28,10 +29,40 @@ func (v *instance) lookAtResource(in Input) {
 	if r.ObservedImage != "" {
 		v.image = imageEqual
 		v.weigh(fleet.Container{Image: r.ObservedImage}, in.Desired.ImageTag)
+		if want := in.imageWanted(); v.image == imageEqual && !sameImage(r.ObservedImage, want) && in.rule(RuleP5Image) {
+			v.image = imageOther
+		}
 	}
 	v.document = r.Revision == in.Desired.Kubernetes.Revision && len(r.Differs) == 0
 	v.running = !r.Deleting || !in.rule(RuleK4Terminating)
 	v.converged = v.image == imageEqual && v.document && v.running
+}
+
+// imageWanted is the image of the document. The tag alone does not tell it: a region's
+// images may move to another repository.
+func (in Input) imageWanted() string {
+	image, _ := in.Desired.Kubernetes.Spec["image"].(string)
+	return image
+}
+
+// sameImage reports whether a roll-out of the image is one of what the document wants.
+// The controller copies what it was asked for; a digest that was not asked for is its own
+// finding.
+func sameImage(observed, want string) bool {
+	if !strings.Contains(want, "@") {
+		observed, _, _ = strings.Cut(observed, "@")
+	}
+	return observed == want
+}
+
+// hidesAdopted reports whether a watch shows no trace of the KuraInstance that was taken
+// over: the request that did so read the cluster itself, and the watch may be behind it.
+// Then only the cluster's own answer says anything (K6).
+func (in Input) hidesAdopted() bool {
+	if in.Prev == nil || in.Prev.AdoptedResource == nil || in.Seen.Instance.Direct || !in.rule(RuleK6Direct) {
+		return false
+	}
+	return in.Seen.Instance.Resource == nil
 }
 
 // seeResource takes over what a good read saw of the server's KuraInstance, and reports
@@ -45,13 +76,17 @@ func (t *turn) seeResource() (same bool) {
 	return is != nil && was != nil && (is.UID == was.UID || !t.in.rule(RuleP5SameObject))
 }
 
-// unconfirmed reports whether the KuraInstance was taken over from somebody else and
-// differs in more than metadata, and nobody has applied that since (K6).
+// unconfirmed reports whether the KuraInstance was taken over from somebody else and is
+// not as declared in more than metadata, and nobody has applied that since (K6).
 func (t *turn) unconfirmed() bool {
 	a, r := t.s.AdoptedResource, t.seen.resource
 	return a != nil && r != nil && t.seen.readable && r.Adopted && r.UID == a.UID && a.Generation == t.in.Intent.Generation &&
-		t.in.Intent.Deleting == nil && slices.ContainsFunc(r.Differs, beyondMetadata) && t.in.rule(RuleK6Adoption)
+		t.in.Intent.Deleting == nil && slices.ContainsFunc(lacks(*r), beyondMetadata) && t.in.rule(RuleK6Adoption)
 }
+
+// lacks are all fields of a KuraInstance that are not as declared. An apply changes some
+// of them, and is refused for those that another manager applied.
+func lacks(r fleet.KubeInstance) []fleet.FieldDifference { return slices.Concat(r.Differs, r.Held) }
 
 func beyondMetadata(d fleet.FieldDifference) bool { return !strings.HasPrefix(d.Path, "metadata.") }
 

@@ -64,19 +64,23 @@ func TestK6_theRecordEndsWithItsObjectAndNotBefore(t *testing.T) {
 		kept  bool
 	}{
 		"it is there":                    {func(*sim) {}, true},
-		"it is gone":                     {func(s *sim) { s.obj = nil }, false},
+		"it is gone":                     {func(s *sim) { s.obj = nil; s.refresh() }, false},
+		"the watch does not show it":     {func(s *sim) { s.obj = nil; s.look() }, true},
 		"another object is there":        {func(s *sim) { s.create(object{owner: fleet.NotByKurad}) }, false},
 		"it carries our labels":          {func(s *sim) { s.change(func(o *object) { o.owner = "" }) }, false},
 		"another kurad put labels on it": {func(s *sim) { s.change(func(o *object) { o.owner = "server acme/eu of environment canary" }) }, true},
-		"nobody can read":                {func(s *sim) { s.obj, s.unreadable = nil, true }, true},
+		"nobody can read":                {func(s *sim) { s.obj, s.unreadable = nil, true; s.look() }, true},
 		"the read is older than that": {func(s *sim) {
 			until := s.now.Add(time.Second)
 			s.obj, s.status.EffectsUntil = nil, &until
+			s.refresh()
 		}, true},
 	} {
 		s := adoptedOn(kube, true)
 		c.given(s)
-		s.look()
+		if !s.asked && !s.seenFails {
+			s.look()
+		}
 		if out := Decide(s.input()); (out.Status.AdoptedResource != nil) != c.kept {
 			t.Errorf("%s: record %+v", name, out.Status.AdoptedResource)
 		}
@@ -113,4 +117,31 @@ func TestK6_anObservingRegionTakesOverWhatWasDeclared(t *testing.T) { // S10
 	if m := condition(*p.status, fleet.ConditionManifestConverged).Message; !strings.Contains(m, "spec.storageSize") || brief(p.status.Intended) != "apply uid1" {
 		t.Errorf("intended %s, says %s", brief(p.status.Intended), m)
 	}
+}
+
+// What the API read of the cluster itself, a watch may not show for a while.
+func TestK6_aWatchThatIsBehindTheImportForgetsNothing(t *testing.T) {
+	p := play(t, adoptedUnseen())
+	in := p.input()
+	if out := Decide(in); out.Status.AdoptedResource == nil || out.Status.Plan != nil || out.MayAct && out.Status.Plan != nil || !out.NeedFreshRead || out.Latest != nil {
+		t.Fatalf("record %+v, plan %s, asks %v", out.Status.AdoptedResource, brief(out.Status.Plan), out.NeedFreshRead)
+	}
+	if plans := p.plans(); !slices.Equal(plans, []string{"apply uid1"}) {
+		t.Errorf("planned %q", plans)
+	}
+	p.lag = false
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
+}
+
+func TestK6_whatOnlyAnotherManagerAppliedOtherwiseWaitsToo(t *testing.T) {
+	s := adoptedOn(kube, false)
+	s.change(func(o *object) { o.held = true })
+	p := play(t, s)
+	p.pass(time.Hour).is(fleet.StatusProvisioning, fleet.VerdictHeld, fleet.ReasonAdoption).deployment(fleet.DeploymentPending)
+	const says = `it was taken over and differs from what is declared; apply once more to change it: metadata.labels[tuist.dev/account] is not there, wanted "acme"; spec.replicas is 3, wanted 2 (set by autoscaler)`
+	if h := p.status.Holds; len(h) != 1 || h[0].Message != says || p.status.Plan != nil {
+		t.Errorf("held by %v, plan %s", h, brief(p.status.Plan))
+	}
+	p.declare("v1", "")
+	p.rest().is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonFieldConflict)
 }

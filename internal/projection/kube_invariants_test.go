@@ -37,11 +37,11 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 
 	// K6
 	unconfirmed := ours && r.Adopted && in.Prev != nil && in.Prev.AdoptedResource != nil && in.Prev.AdoptedResource.Generation == in.Intent.Generation &&
-		slices.ContainsFunc(r.Differs, func(d fleet.FieldDifference) bool { return strings.HasPrefix(d.Path, "spec.") })
+		slices.ContainsFunc(slices.Concat(r.Differs, r.Held), func(d fleet.FieldDifference) bool { return strings.HasPrefix(d.Path, "spec.") })
 	fail(unconfirmed && st.Plan != nil && !busyPlan(st.Plan), "what was taken over is changed before anybody applied it")
 	held := slices.IndexFunc(st.Holds, func(h fleet.Hold) bool { return h.Kind == fleet.HoldAdoption })
 	fail(unconfirmed != (held >= 0), "held for adoption: %v, want %v", held >= 0, unconfirmed)
-	fail(held >= 0 && !strings.Contains(st.Holds[held].Message, "spec.storageSize"), "the hold does not say what differs: %s", st.Holds)
+	fail(held >= 0 && (len(r.Held) > 0 && !strings.Contains(st.Holds[held].Message, "spec.replicas") || len(r.Held) == 0 && !strings.Contains(st.Holds[held].Message, "spec.storageSize")), "the hold does not say what differs: %s", st.Holds)
 	if a := prev.AdoptedResource; a != nil {
 		fail((st.AdoptedResource != nil) != (r != nil && r.UID == a.UID && (r.Adopted || r.Foreign != "")), "the record of the adoption: %v", st.AdoptedResource)
 	}
@@ -71,6 +71,8 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 
 	// P4, P5
 	fail(ours && r.ObservedImage == "" && st.Status == fleet.StatusActive, "active before a roll-out is complete")
+	image, other := condition(st, fleet.ConditionImageConverged), ours && r.ObservedImage != imageOf(in.Desired.Revision)
+	fail(other && (image.Status != fleet.False || st.Verdict == fleet.VerdictConverged), "another image runs: ImageConverged is %s/%s, the verdict %s", image.Status, image.Reason, st.Verdict)
 	entered := st.Status == fleet.StatusActive && (prev.Status != fleet.StatusActive || prev.Settled != st.Settled)
 	fail(entered && (differs || !ours || r.Deleting), "active on an object that is not as desired")
 	fail(entered && s.obj != nil && st.ConvergedAt != nil && s.obj.uid == r.UID && st.ConvergedAt.Before(s.obj.made), "the object converged before it was made")

@@ -81,6 +81,13 @@ func adoptedOn(v variant, edited bool) *sim {
 	return s
 }
 
+// adoptedUnseen is one that was adopted and that a watch which is behind does not show yet.
+func adoptedUnseen() *sim {
+	s := adoptedOn(kube, false)
+	s.seenObj, s.lag = nil, true
+	return s
+}
+
 // objects is what the cluster holds.
 func objects() dimension {
 	const v0, v1 = "registry.test/kura:v0", "registry.test/kura:v1"

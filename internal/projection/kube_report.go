@@ -27,9 +27,9 @@ func (t *turn) resourceConverged() {
 	case !v.parsable:
 		image(fleet.ReasonUnparsableImage, fmt.Sprintf("the image that runs, %s, has no tag", v.resource.ObservedImage))
 	case v.image == imageOther && t.latest.Status.Open():
-		image(fleet.ReasonRollingOut, fmt.Sprintf("runs %s, wants %s%s", v.tag, t.in.Desired.ImageTag, t.controllerSays()))
+		image(fleet.ReasonRollingOut, t.imageDiffers())
 	case v.image == imageOther:
-		image(fleet.ReasonDrifted, fmt.Sprintf("runs %s, wants %s%s", v.tag, t.in.Desired.ImageTag, t.controllerSays()))
+		image(fleet.ReasonDrifted, t.imageDiffers())
 	default:
 		t.set(fleet.ConditionImageConverged, fleet.True, fleet.ReasonConverged, "")
 	}
@@ -65,8 +65,17 @@ func (t *turn) resourceLacks() string {
 	case v.image == imageNone:
 		return "no roll-out is complete yet" + t.controllerSays()
 	default:
-		return fmt.Sprintf("the roll-out has not ended: runs %s, wants %s%s", v.tag, t.in.Desired.ImageTag, t.controllerSays())
+		return "the roll-out has not ended: " + t.imageDiffers()
 	}
+}
+
+// imageDiffers says which image runs and which is wanted, in full where the tags are one.
+func (t *turn) imageDiffers() string {
+	is, want := t.seen.tag, t.in.Desired.ImageTag
+	if is == want {
+		is, want = t.seen.resource.ObservedImage, t.in.imageWanted()
+	}
+	return fmt.Sprintf("runs %s, wants %s%s", is, want, t.controllerSays())
 }
 
 // leaving says what a server that is destroyed waits for.

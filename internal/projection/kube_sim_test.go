@@ -51,13 +51,17 @@ func (s *sim) document(d *fleet.Desired) {
 		aliases = led(*s.status, d.Hosts)
 	}
 	d.Revision = fmt.Sprintf("%s/%s/%d/%s", s.intent.ImageTag, s.latest.RestartMark, s.doc, strings.Join(aliases, "+"))
-	d.Kubernetes = &fleet.KubeDocument{Cluster: "local", Namespace: "kura", Name: kubeName, Revision: d.Revision}
+	d.Kubernetes = &fleet.KubeDocument{Cluster: "local", Namespace: "kura", Name: kubeName, Revision: d.Revision, Spec: map[string]any{"image": imageOf(d.Revision)}}
 }
 
-// imageOf is the image of a document of the model.
+// imageOf is the image of a document of the model. The region's images move to another
+// repository with its first change.
 func imageOf(revision string) string {
-	tag, _, _ := strings.Cut(revision, "/")
-	return "registry.test/kura:" + tag
+	parts := strings.Split(revision, "/")
+	if len(parts) > 2 && (parts[2] == "1" || parts[2] == "2") {
+		return "mirror.test/kura:" + parts[0]
+	}
+	return "registry.test/kura:" + parts[0]
 }
 
 // takenOver is what is recorded of a KuraInstance that was taken over.
@@ -77,7 +81,7 @@ func (s *sim) adopted() bool {
 // unconfirmed reports whether the object was taken over, differs in its spec, and waits
 // for somebody to apply it.
 func (s *sim) unconfirmed() bool {
-	return s.adopted() && s.obj.edited && s.takenOver().Generation == s.intent.Generation && s.intent.Deleting == nil
+	return s.adopted() && (s.obj.edited || s.obj.held) && s.takenOver().Generation == s.intent.Generation && s.intent.Deleting == nil
 }
 
 // ours reports whether there is an object that is the server's.

@@ -335,3 +335,83 @@ func TestKubernetes_longListsOfDifferencesAreCut(t *testing.T) {
 		t.Errorf("got %s", s)
 	}
 }
+
+func TestP5_anotherRepositoryIsAnotherImage(t *testing.T) { // L44
+	p := play(t, settledOn(kube))
+	p.doc, p.stuck = 1, true // the region's images move; the tag stays
+	p.rest().shows(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonConverged).shows(fleet.ConditionImageConverged, fleet.False, fleet.ReasonDrifted)
+	p.is(fleet.StatusActive, fleet.VerdictProgressing, fleet.ReasonDrifted)
+	if m := condition(*p.status, fleet.ConditionImageConverged).Message; m != "runs registry.test/kura:v1, wants mirror.test/kura:v1" {
+		t.Errorf("says %q", m)
+	}
+	if p.status.Settled == p.settledKey() || !Unsettled(*p.status) || p.status.ObservedImageTag != "v1" {
+		t.Errorf("settled %+v, unsettled %v, observed %q", p.status.Settled, Unsettled(*p.status), p.status.ObservedImageTag)
+	}
+	p.stuck = false
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+	if p.status.Settled != p.settledKey() || Unsettled(*p.status) {
+		t.Errorf("settled %+v, unsettled %v", p.status.Settled, Unsettled(*p.status))
+	}
+}
+
+// settledKey is what the server settles for.
+func (p *script) settledKey() fleet.Settled {
+	return fleet.Settled{Generation: p.intent.Generation, Revision: p.desired().Revision}
+}
+
+func TestP5_digestsThatNobodyAskedForMakeNoOtherImage(t *testing.T) {
+	const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	for _, c := range []struct {
+		observed, want string
+		same           bool
+	}{
+		{"a.test/kura:v1", "a.test/kura:v1", true},
+		{"a.test/kura:v1" + digest, "a.test/kura:v1", true},
+		{"a.test/kura:v1" + digest, "a.test/kura:v1" + digest, true},
+		{"a.test/kura:v1", "a.test/kura:v1" + digest, false},
+		{"a.test/kura:v1", "b.test/kura:v1", false},
+		{"kura:v1", "a.test/kura:v1", false},
+	} {
+		if got := sameImage(c.observed, c.want); got != c.same {
+			t.Errorf("%s for %s: %v", c.observed, c.want, got)
+		}
+	}
+}
+
+func TestKubernetes_nothingThatIsStoredIsUnbounded(t *testing.T) {
+	long := strings.Repeat("ü", 4000)
+	p := play(t, settledOn(kube))
+	p.declare("v2", "")
+	p.turn()
+	st := p.status.Clone()
+	i := st.Plan.Current()
+	st.Plan.Claim(i, p.now.Add(time.Minute))
+	st.Plan.Record(i, fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonInvalid, Message: long, Answered: true, At: p.now})
+	p.status = &st
+	p.look()
+	in := p.input()
+	in.Holds = []fleet.Hold{{Kind: fleet.HoldPaused, Message: long}}
+	out := Decide(in)
+	if out.Status.Refusal == nil || out.Status.Status != fleet.StatusFailed || out.Latest == nil || len(out.Events) == 0 {
+		t.Fatalf("%s, refusal %v", out.Status.Status, out.Status.Refusal)
+	}
+	for _, text := range texts(out) {
+		if len(text) > 1024 {
+			t.Errorf("a text of %d bytes", len(text))
+		}
+	}
+}
+
+func TestP9_whatIsRevertedAgainAndAgainIsAppliedEverLessOften(t *testing.T) {
+	p := play(t, settledOn(kube))
+	start, plans := p.now, p.status.Plans
+	for p.now.Sub(start) < time.Hour {
+		p.change(func(o *object) { o.edited = true }) // before anybody sees what was applied
+		if p.step(); p.status.Plans == plans+1 && p.now.Sub(start) > time.Second {
+			t.Fatalf("first corrected after %s", p.now.Sub(start))
+		}
+	}
+	if n := p.status.Plans - plans; n < 10 || n > 20 {
+		t.Errorf("%d applies in an hour", n)
+	}
+}

@@ -120,10 +120,13 @@ func (t *turn) holds() []fleet.Hold {
 		hs = append(hs, fleet.Hold{Kind: fleet.HoldOwnership, Message: "the declared host belongs to " + t.in.Seen.Ownership.Owner})
 	}
 	if t.unconfirmed() {
-		hs = append(hs, fleet.Hold{Kind: fleet.HoldAdoption, Message: "it was taken over and differs from what is declared; apply once more to change it: " + list(t.seen.resource.Differs)})
+		hs = append(hs, fleet.Hold{Kind: fleet.HoldAdoption, Message: "it was taken over and differs from what is declared; apply once more to change it: " + list(lacks(*t.seen.resource))})
 	}
 	if t.held() && t.seen.fresh && t.seen.drifted() {
 		hs = append(hs, fleet.Hold{Kind: fleet.HoldObserve, Message: "remediation is \"observe\": drift is shown, not corrected"})
+	}
+	for i := range hs {
+		hs[i].Message = cut(hs[i].Message)
 	}
 	return hs
 }
@@ -154,10 +157,11 @@ func (t *turn) note(kind fleet.EventType, reason, message string) {
 	t.notes = append(t.notes, event(t.in, kind, reason, message))
 }
 
+// event is one of the server's; like everything that is stored, it is bounded.
 func event(in Input, kind fleet.EventType, reason, message string) fleet.Event {
 	return fleet.Event{
 		Account: in.Intent.Account, Region: in.Intent.Region,
-		At: in.Now, Type: kind, Reason: reason, Message: message,
+		At: in.Now, Type: kind, Reason: reason, Message: cut(message),
 	}
 }
 

@@ -49,10 +49,12 @@ const (
 	RuleK4Foreign     Rule = "K4 a foreign object is left alone"
 	RuleK4Terminating Rule = "P4 nothing is planned for an object that is being deleted"
 	RuleK6Adoption    Rule = "K6 what was taken over is changed when it is applied"
+	RuleK6Direct      Rule = "K6 only the cluster itself says that what was taken over is gone"
 	RuleK6Record      Rule = "K6 the record of what was taken over ends with it"
 	RuleK7Withdrawn   Rule = "K7 a host is given back when nothing routes it any more"
 	RuleK7Rerender    Rule = "K7 what a turn changes of the document is rendered at once"
 	RuleP4NoImage     Rule = "P4 provisioning until the instance reports an image"
+	RuleP5Image       Rule = "P5 another image of the same tag is another image"
 	RuleP5SameObject  Rule = "P5 another object converges anew"
 	RuleP18Direct     Rule = "P18 only the cluster itself says that an object is gone"
 	RuleK3Once        Rule = "K3 what the schema lacks is told once"
@@ -268,7 +270,7 @@ func (t *turn) image() bool {
 
 // become sets the status with its reason; a failed server keeps saying why.
 func (t *turn) become(s fleet.ServerStatus, reason fleet.Reason, message string) {
-	t.s.Status, t.s.Reason, t.s.Message = s, reason, message
+	t.s.Status, t.s.Reason, t.s.Message = s, reason, cut(message)
 }
 
 // destroy is P18: unpublish, delete, and be gone only when absence was seen.

@@ -130,3 +130,21 @@ func TestG1_aRestartAppliesNothing(t *testing.T) {
 		}
 	})
 }
+
+// L31: kurad was started without the variable set, or the template is gone.
+func TestP18_aServerThatCannotBeRenderedAnyMoreIsDestroyed(t *testing.T) {
+	virtual(t, func(w *world) {
+		k := applied(w, options{})
+		defer k.stop()
+		w.onKubernetes(func(r *fleet.Region) { r.Kubernetes.EnvFrom = []string{"missing"} })
+		w.until("acme cannot be rendered", time.Minute, func() bool {
+			return w.condition("acme", fleet.ConditionInstanceObserved).Reason == fleet.ReasonNotRenderable
+		})
+		before := w.status("acme").Revision
+		w.destroy("acme")
+		w.until("acme is gone", 10*time.Second, func() bool { return w.gone("acme") || w.status("acme").Revision != before })
+		if _, there := w.cluster().of("acme"); !w.gone("acme") || there || w.cluster().count("delete") != 1 {
+			t.Errorf("there %v after %d deletions, want it gone by one", there, w.cluster().count("delete"))
+		}
+	})
+}

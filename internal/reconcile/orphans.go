@@ -131,6 +131,7 @@ func (n *namespace) remove(ctx context.Context, i fleet.KubeInstance) (begun boo
 	defer r.Kick(key)
 	defer r.setLive(key, false)
 	if !n.begin(key) {
+		n.forgo(key) // the next sweep tries again
 		return false, nil
 	}
 	defer n.end()

@@ -24,6 +24,8 @@ type site interface {
 	// room the server's turn is due when there is some.
 	begin(key fleet.ServerKey) bool
 	end()
+	// forgo says that the server wants no effect now: others are not kept waiting for it.
+	forgo(key fleet.ServerKey)
 	execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome
 	// memory returns when the last read that answered began, and how many have failed since.
 	memory() (lastObserved time.Time, failedReads int)
@@ -80,7 +82,7 @@ type slots struct {
 
 	mu     sync.Mutex
 	taken  int
-	queued []fleet.ServerKey // want one
+	queued []fleet.ServerKey // want one, and have not begun
 }
 
 func (s *slots) begin(key fleet.ServerKey) bool {
@@ -99,8 +101,22 @@ func (s *slots) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken--
-	if len(s.queued) > 0 {
-		s.kick(s.queued[0])
-		s.queued = slices.Delete(s.queued, 0, 1)
+	s.wake()
+}
+
+func (s *slots) forgo(key fleet.ServerKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.queued, key); i >= 0 {
+		s.queued = slices.Delete(s.queued, i, i+1)
+		s.wake() // it may have been woken instead of another
+	}
+}
+
+// wake makes the turns due of as many as there is room for. They stay queued until they
+// begin, or say that they do not want to any more; s.mu is held.
+func (s *slots) wake() {
+	for _, key := range s.queued[:min(len(s.queued), effectsAtOnce-s.taken)] {
+		s.kick(key)
 	}
 }

@@ -48,6 +48,9 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	}
 	r.afterwards(key, in, out)
 	if !out.MayAct || !due(out.Status.Plan, r.now(), r.isLive(key)) {
+		if at := r.site(in.Region); at != nil {
+			at.forgo(key)
+		}
 		return nil
 	}
 	if out.Changed() {
@@ -129,6 +132,9 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 	}
 	in.Region = g.Region.WithDefaults()
 	desired, err := fleet.Render(r.cfg.Environment, *g.Account, in.Region, g.Templates, g.Intent, in.Latest, g.Status)
+	if bare, ok := r.bare(*g.Account, in.Region, g); err != nil && ok {
+		desired, err = bare, nil
+	}
 	if err != nil {
 		in.NotRenderable = &fleet.ReadFailure{Reason: fleet.ReasonNotRenderable, Message: err.Error()}
 		return in
@@ -152,6 +158,21 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 		in.Seen.Published = latest(g.Status.PublishedURL)
 	}
 	return in
+}
+
+// bare is enough to delete what is there of a server that is destroyed and cannot be
+// rendered any more: a KuraInstance goes by its name (P18).
+func (r *Reconciler) bare(account fleet.Account, region fleet.Region, g fleet.Gathered) (fleet.Desired, bool) {
+	name, err := fleet.InstanceName(account.ID, region.Cluster())
+	if g.Intent.Deleting == nil || region.Kubernetes == nil || err != nil {
+		return fleet.Desired{}, false
+	}
+	d := fleet.Desired{Instance: name, Kubernetes: &fleet.KubeDocument{Cluster: region.Kubernetes.Cluster, Namespace: region.Kubernetes.Namespace, Name: name}}
+	if g.Status != nil {
+		d.Revision = g.Status.Revision // what was applied last
+		d.Kubernetes.Revision = d.Revision
+	}
+	return d, true
 }
 
 // know remembers where the server is and what there is its, by name and by id, and
@@ -231,9 +252,13 @@ func (r *Reconciler) forget(key fleet.ServerKey) {
 	r.cfg.Probes.Set(key, nil, false)
 	r.kick(r.admission.forget(key))
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	at := r.known[key].site
 	r.disown(key)
 	delete(r.known, key)
+	r.mu.Unlock()
+	if at != nil {
+		at.forgo(key)
+	}
 }
 
 // recount takes up the places of servers that were being settled when the last one who

@@ -112,6 +112,9 @@ func (s *Server) redeployOnce(ctx context.Context, right *store.Right, key fleet
 	if err := m.check("server "+key.String(), g.Intent.Generation); err != nil {
 		return fleet.Deployment{}, 0, err
 	}
+	if awaitsApply(g) {
+		return fleet.Deployment{}, 0, unapplied(key, g.Status)
+	}
 	now, next := s.now().UTC(), g.Intent
 	next.Generation, next.Deployment = next.Generation+1, next.Deployment+1
 	d := fleet.Deployment{

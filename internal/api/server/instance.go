@@ -1,10 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -21,20 +23,53 @@ func nameOf(key fleet.ServerKey, r fleet.Region) (fleet.KubeDocument, error) {
 	return fleet.KubeDocument{Cluster: r.Kubernetes.Cluster, Namespace: r.Kubernetes.Namespace, Name: name}, nil
 }
 
-// lastMark is the mark of the last redeploy of an instance that bears the server's own
-// labels; "" where there is none, or where the cluster does not answer.
-func (s *Server) lastMark(ctx context.Context, key fleet.ServerKey, r fleet.Region) string {
+// lastKnown is what an instance that bears the server's own labels tells of its record:
+// nothing where there is none, or where the cluster does not answer.
+func (s *Server) lastKnown(ctx context.Context, key fleet.ServerKey, r fleet.Region) found {
 	doc, err := nameOf(key, r)
 	if err != nil {
-		return "" // the declaration says so itself
+		return found{} // the declaration says so itself
 	}
 	within, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	inst, err := s.runtimes.Instance(within, key, doc, nil)
 	if err != nil || inst == nil || inst.Foreign != "" {
-		return ""
+		return found{}
 	}
-	return inst.RestartMark
+	return found{restartMark: inst.RestartMark, aliases: inst.Aliases}
+}
+
+// routed are the old hosts that an instance goes on routing, though its record was lost, for
+// the period of an alias from now: the first one began nobody knows when. What has become
+// somebody else's since is not among them.
+func (s *Server) routed(ctx context.Context, key fleet.ServerKey, hosts []string) (list []fleet.Alias, err error) {
+	until := s.now().UTC().Add(s.aliases)
+	for _, host := range hosts {
+		if len(host) > maxHost || hostOf("https://"+host) != host {
+			continue // no host of ours
+		}
+		owner, held, err := s.records.Owner(ctx, store.ReserveHost(host))
+		if err != nil {
+			return nil, err
+		}
+		if !held || owner == key {
+			list = append(list, fleet.Alias{Host: host, Until: &until})
+		}
+	}
+	return list, nil
+}
+
+// maxHost bounds the name of a host.
+const maxHost = 253
+
+// withAliases records the old hosts in the status of a server whose record was lost.
+func withAliases(st fleet.Status, list []fleet.Alias, declared fleet.Hosts) fleet.Status {
+	for _, a := range list {
+		if !slices.Contains([]string{declared.Public, declared.GRPC, declared.Global}, a.Host) {
+			st.Aliases = append(st.Aliases, a)
+		}
+	}
+	return st
 }
 
 // findInstance finds the KuraInstance that bears the name of a server which is to adopt
@@ -67,6 +102,9 @@ func (s *Server) findInstance(ctx context.Context, declared *fleet.Server, r fle
 		}
 	}
 	f.instance, f.restartMark = inst, inst.RestartMark
+	if inst.Foreign == "" {
+		f.aliases = inst.Aliases
+	}
 	return false, nil
 }
 
@@ -93,7 +131,7 @@ func called(doc fleet.KubeDocument) string {
 // adoptInstance compares the instance that was found with what the server renders to, and
 // records in the server's status that it is its own. One with the server's labels is so
 // anyway: only its record was lost.
-func (s *Server) adoptInstance(ctx context.Context, tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in fleet.Intent, f found) (*fleet.Status, error) {
+func (s *Server) adoptInstance(ctx context.Context, tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in fleet.Intent, f found, old []fleet.Alias) (*fleet.Status, error) {
 	if d.Kubernetes == nil {
 		return nil, errors.New("a server of a Kubernetes region renders to no instance")
 	}
@@ -109,7 +147,7 @@ func (s *Server) adoptInstance(ctx context.Context, tx *store.Tx, key fleet.Serv
 	}
 	next := f.status.Value.Clone()
 	if !f.status.Exists() {
-		next = newStatus(d, in)
+		next = withAliases(newStatus(d, in), old, d.Hosts)
 	}
 	next.Resource = inst
 	if inst.Adopted {
@@ -133,11 +171,46 @@ func adoptedEvent(key fleet.ServerKey, now time.Time, format string, args ...any
 }
 
 // awaitsApply reports whether an instance that was taken over is as it was until somebody
-// applies the declaration (K6): then an equal one counts as new. One whose metadata could
-// not be changed is tried anew by that, and not by a redeploy, which would restart it.
+// applies the declaration (K6): then an equal one counts as new. So it does where a turn saw
+// the last one come to nothing: to try that again takes no redeploy, which would restart it.
 func awaitsApply(g fleet.Gathered) bool {
-	return g.Status != nil && g.Status.AdoptedResource != nil && g.Status.AdoptedResource.Generation == g.Intent.Generation &&
-		(g.Status.Status == fleet.StatusFailed || slices.ContainsFunc(g.Status.Holds, func(h fleet.Hold) bool { return h.Kind == fleet.HoldAdoption }))
+	st := g.Status
+	if st == nil || st.AdoptedResource == nil {
+		return false
+	}
+	if st.Status == fleet.StatusFailed && st.Generation == g.Intent.Generation {
+		return true
+	}
+	return st.AdoptedResource.Generation == g.Intent.Generation &&
+		(st.Status == fleet.StatusFailed || len(unlikeDeclared(st)) > 0 || slices.ContainsFunc(st.Holds, func(h fleet.Hold) bool { return h.Kind == fleet.HoldAdoption }))
+}
+
+// drifted reports whether an instance is not as declared because its region only observes:
+// what a user declares runs (S10), so an equal declaration counts as new.
+func drifted(g fleet.Gathered) bool {
+	st := g.Status
+	return st != nil && st.Verdict == fleet.VerdictDrifted && st.Generation == g.Intent.Generation && st.Resource != nil && len(st.Resource.Differs) > 0
+}
+
+// unlikeDeclared says how an instance that was taken over differs in more than metadata,
+// which is changed at once.
+func unlikeDeclared(st *fleet.Status) (list []string) {
+	if st.Resource == nil || !st.Resource.Adopted {
+		return nil
+	}
+	for _, d := range st.Resource.Differs {
+		if !strings.HasPrefix(d.Path, "metadata.") {
+			list = append(list, fmt.Sprintf("%s: %s -> %s", d.Path, cmp.Or(d.Have, "nothing"), cmp.Or(d.Want, "nothing")))
+		}
+	}
+	return list
+}
+
+// unapplied is why a server whose instance awaits an apply is not redeployed: that would
+// change what nobody has confirmed yet.
+func unapplied(key fleet.ServerKey, st *fleet.Status) error {
+	why := cmp.Or(strings.Join(unlikeDeclared(st), ", "), st.Message, string(st.Reason), "kurad has not looked yet how it differs")
+	return fleet.Errorf(fleet.CodeConflict, "server %s was taken over and is not as declared: %s; apply the declaration first (terraform apply, or the same PUT again), then redeploy", key, why)
 }
 
 // routing is what a cluster says of the old hosts of a server that moves.

@@ -1,100 +1,20 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
-
-// cluster is a Kubernetes cluster by the name of prod.
-type cluster struct {
-	mu    sync.Mutex
-	held  map[string]instance // by namespace/name
-	err   error               // it does not answer
-	lacks []string            // fields of the spec that its schema does not have
-	reads int
-	limit time.Duration // that the last read was given
-}
-
-// instance is a KuraInstance of a cluster.
-type instance struct {
-	fleet.KubeInstance
-	spec map[string]any
-}
-
-func (c *cluster) read(ctx context.Context, _ fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reads++
-	if by, ok := ctx.Deadline(); ok {
-		c.limit = time.Until(by)
-	}
-	if c.err != nil {
-		return nil, c.err
-	}
-	live, ok := c.held[doc.Namespace+"/"+doc.Name]
-	if !ok {
-		return nil, nil
-	}
-	inst := live.KubeInstance
-	inst.Namespace, inst.Name = doc.Namespace, doc.Name
-	if inst.Foreign == fleet.NotByKurad && adopted != nil && adopted.UID == inst.UID {
-		inst.Foreign, inst.Adopted = "", true
-	}
-	for _, field := range []string{"clientHostAliases", "image", "storageSize"} {
-		switch want, have := doc.Spec[field], live.spec[field]; {
-		case want == nil:
-		case slices.Contains(c.lacks, field):
-			inst.Dropped = append(inst.Dropped, "spec."+field)
-		case !cmp.Equal(want, have):
-			inst.Differs = append(inst.Differs, fleet.FieldDifference{Path: "spec." + field, Have: fmt.Sprintf("%q", have), Want: fmt.Sprintf("%q", want)})
-		}
-	}
-	return &inst, nil
-}
-
-// holds puts the instance of a name into the namespace kura.
-func (c *cluster) holds(name string, i instance) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i.spec == nil {
-		i.spec = map[string]any{"image": i.SpecImage, "storageSize": "50Gi"}
-	}
-	c.held["kura/"+name] = i
-}
-
-// made is an instance that another tool made of an image.
-func made(uid, image string) instance {
-	return instance{KubeInstance: fleet.KubeInstance{UID: uid, SpecImage: image, ObservedImage: image, Foreign: fleet.NotByKurad}}
-}
-
-// kubeRegion is a region of the cluster prod.
-func kubeRegion(name string) fleet.Region {
-	return fleet.Region{
-		Name: name, Hosts: fleet.RegionHosts{Public: "public"},
-		Kubernetes: &fleet.Kubernetes{Cluster: "prod", Image: "registry.test/cache:{image_tag}", Storage: &fleet.Storage{Size: "50Gi"}},
-	}
-}
-
-// newKubeWorld is a world with a cluster, a region of it named eu, and accounts.
-func newKubeWorld(t *testing.T, accounts ...string) *world {
-	t.Helper()
-	w := newWorld(t)
-	w.runtimes.kube = &cluster{held: map[string]instance{}}
-	w.seed(nil, accounts...)
-	w.must(w.client.PutRegion(t.Context(), kubeRegion("eu"), api.PutOptions{}))
-	return w
-}
 
 func TestK6_adoptDeclaresTheServerAtTheVersionOfTheInstanceThatRuns(t *testing.T) {
 	w := newKubeWorld(t, "acme")
@@ -255,10 +175,78 @@ func TestK6_anEqualDeclarationIsAnApplyWhileAnAdoptedInstanceIsHeld(t *testing.T
 	if out, err = w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{}); err != nil || !out.Changed || out.Object.Generation != 3 {
 		t.Errorf("one that failed: %+v, %v", out, err)
 	}
-	// Until a turn has seen it the hold is still in the status; it is of the last generation.
+	// Until a turn has seen it what failed is still in the status; it is of the last generation.
 	if out, err = w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{}); err != nil || out.Changed {
 		t.Errorf("a second equal one: changed %t, %v", out.Changed, err)
 	}
+	// And again where the apply came to nothing, of whatever generation the adoption is.
+	w.turn(k, func(s *fleet.Status) { s.Generation = 3 })
+	if out, err = w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{}); err != nil || !out.Changed || out.Object.Generation != 4 {
+		t.Errorf("one that failed after an apply: %+v, %v", out, err)
+	}
+}
+
+func TestK6_anInstanceThatWasTakenOverAndDiffersIsNotRedeployed(t *testing.T) {
+	w := newKubeWorld(t, "acme")
+	k := key("acme", "eu")
+	i := made("uid-1", "registry.test/cache:v1")
+	i.spec = map[string]any{"image": i.SpecImage, "storageSize": "20Gi"}
+	w.runtimes.kube.holds("kura-acme-eu", i)
+	w.must(w.client.Adopt(t.Context(), k, api.AdoptRequest{}))
+	refused := func(when, says string) {
+		t.Helper()
+		_, err := w.client.Redeploy(t.Context(), k, when)
+		if fleet.CodeOf(err) != fleet.CodeConflict || !strings.Contains(fmt.Sprint(err), says) || !strings.Contains(fmt.Sprint(err), "apply") {
+			t.Errorf("%s: %v, want a conflict that says %q and to apply it", when, err, says)
+		}
+	}
+	const differs = `spec.storageSize: "20Gi" -> "50Gi"`
+	refused("before a turn", differs)
+	w.turn(k, func(s *fleet.Status) {
+		s.Verdict, s.Holds = fleet.VerdictHeld, []fleet.Hold{{Kind: fleet.HoldAdoption, Message: "spec.storageSize differs"}}
+	})
+	refused("while it is held", differs)
+	w.must(w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{}))
+	if d, err := w.client.Redeploy(t.Context(), k, "applied"); err != nil || d.Seq != 2 {
+		t.Errorf("once it was applied: %+v, %v", d, err)
+	}
+	w.turn(k, func(s *fleet.Status) {
+		s.Status, s.Verdict, s.Reason, s.Message, s.Holds, s.Generation = fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonFieldConflict, "tuist-server holds the image", nil, 3
+		s.Resource.Differs = nil
+	})
+	refused("after an apply that was refused", "tuist-server holds the image")
+}
+
+// Before a turn has said that it is held, the record of the adoption says so.
+func TestK6_anEqualDeclarationRightAfterAnAdoptionIsAnApply(t *testing.T) {
+	w := newKubeWorld(t, "acme")
+	i := made("uid-1", "registry.test/cache:v1")
+	i.spec = map[string]any{"image": i.SpecImage, "storageSize": "20Gi"}
+	w.runtimes.kube.holds("kura-acme-eu", i)
+	w.must(w.client.Adopt(t.Context(), key("acme", "eu"), api.AdoptRequest{}))
+	if out, err := w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{}); err != nil || !out.Changed || out.Object.Generation != 2 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+func TestS10_anEqualDeclarationCorrectsWhatARegionOnlyObserves(t *testing.T) {
+	w := newKubeWorld(t, "acme")
+	k := key("acme", "eu")
+	w.put(srv("acme", "eu", "v1"))
+	again := func(changed bool, generation int64) {
+		t.Helper()
+		out, err := w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{})
+		if err != nil || out.Changed != changed || out.Object.Generation != generation || out.Object.Deployment.Seq != 1 {
+			t.Errorf("changed %t, generation %d, deployment %d, %v; want %t, %d, 1", out.Changed, out.Object.Generation, out.Object.Deployment.Seq, err, changed, generation)
+		}
+	}
+	w.turn(k, func(s *fleet.Status) { s.Verdict, s.Resource = fleet.VerdictDrifted, &fleet.KubeInstance{} })
+	again(false, 1) // such as an endpoint that does not answer: there is nothing to apply
+	w.turn(k, func(s *fleet.Status) {
+		s.Resource = &fleet.KubeInstance{Differs: []fleet.FieldDifference{{Path: "spec.replicas", Have: "3", Want: "1"}}}
+	})
+	again(true, 2)
+	again(false, 2) // it is under way
 }
 
 func TestP12_aServerDeclaredAgainKeepsTheRestartMarkOfItsInstance(t *testing.T) {
@@ -293,6 +281,48 @@ func TestP12_aServerDeclaredAgainKeepsTheRestartMarkOfItsInstance(t *testing.T) 
 	g, err := w.records.Gather(t.Context(), key("acme", "us"))
 	if err != nil || g.Latest.RestartMark != "mark-9" || g.Status.AdoptedResource != nil {
 		t.Errorf("mark %q, record %+v, %v", g.Latest.RestartMark, g.Status, err)
+	}
+}
+
+func TestK7_H8_aServerDeclaredAgainKeepsTheOldHostsOfItsInstance(t *testing.T) {
+	w := newKubeWorld(t, "acme", "umbra")
+	w.put(srv("umbra", "eu", "v1"))
+	ours := made("uid-1", "registry.test/cache:v1")
+	ours.Foreign, ours.Account, ours.Region = "", "acme", "eu"
+	// One is of a server that was declared meanwhile, one its own, and one is no host.
+	ours.Aliases = []string{"umbra-eu-staging.kura.test", "old-eu-staging.kura.test", "acme-eu-staging.kura.test", "a/b"}
+	ours.spec = map[string]any{"image": ours.SpecImage, "storageSize": "50Gi", "clientHostAliases": []any{"old-eu-staging.kura.test"}}
+	w.runtimes.kube.holds("kura-acme-eu", ours)
+	for name, declare := range map[string]func() error{
+		"declared": func() error {
+			_, err := w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{})
+			return err
+		},
+		"adopted": func() error {
+			_, err := w.client.Adopt(t.Context(), key("acme", "eu"), api.AdoptRequest{})
+			return err
+		},
+	} {
+		if err := declare(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		g, err := w.records.Gather(t.Context(), key("acme", "eu"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		until := w.clock.now().UTC().Add(7 * 24 * time.Hour)
+		if d := cmp.Diff([]fleet.Alias{{Host: "old-eu-staging.kura.test", Until: &until}}, g.Status.Aliases, cmpopts.EquateApproxTime(time.Minute)); d != "" {
+			t.Errorf("%s: aliases (-want +got):\n%s", name, d)
+		}
+		owner, held, err := w.records.Owner(t.Context(), store.ReserveHost("old-eu-staging.kura.test"))
+		if err != nil || !held || owner != key("acme", "eu") {
+			t.Errorf("%s: the old host is %v's (%t), %v", name, owner, held, err)
+		}
+		desired, err := fleet.Render(w.env, *g.Account, *g.Region, g.Templates, g.Intent, *g.Latest, g.Status)
+		if err != nil || !cmp.Equal(desired.Kubernetes.Spec["clientHostAliases"], ours.spec["clientHostAliases"]) {
+			t.Errorf("%s: it renders to %v, %v", name, desired.Kubernetes, err)
+		}
+		w.remove(key("acme", "eu"))
 	}
 }
 

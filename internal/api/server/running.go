@@ -14,6 +14,7 @@ import (
 type found struct {
 	ports       map[string]int // host ports by "<service>/<port name>"
 	restartMark string         // of a redeploy before the record was lost
+	aliases     []string       // old hosts that its instance still routes
 
 	// Of a request to adopt:
 	containers map[string]fleet.Container // by service
@@ -31,12 +32,12 @@ const (
 )
 
 // running looks for what bears a server's own labels before it is declared: its record was
-// lost, and it goes on with the ports and the mark of the last redeploy that are found, so
+// lost, and it goes on with the ports, the mark of the last redeploy and the old hosts that are found, so
 // that it renders to what runs and nothing restarts. A runtime that cannot be read is no
 // reason to refuse: the first choice of a port is the same for ever.
 func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Region) found {
 	if r.Kubernetes != nil {
-		return found{restartMark: s.lastMark(ctx, key, r)}
+		return s.lastKnown(ctx, key, r)
 	}
 	if r.Containers == nil {
 		return found{}

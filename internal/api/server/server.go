@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -69,6 +70,9 @@ type Config struct {
 	Logger      hclog.Logger
 	Audit       Audit
 	Now         func() time.Time // nil: the clock
+	// AliasPeriod is for how long an old host stays routed of a server whose record was lost
+	// (H8); 0: 7 days.
+	AliasPeriod time.Duration
 	// FailedLogins is how many logins of one address may fail at once, and then in each
 	// minute; 0: 20.
 	FailedLogins int
@@ -94,6 +98,7 @@ type Server struct {
 	audit    Audit
 	logins   *logins
 	now      func() time.Time
+	aliases  time.Duration // for how long an old host stays routed
 	ready    func(context.Context) error
 	leader   Leader
 	forward  *http.Client
@@ -118,7 +123,7 @@ type Server struct {
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		records: cfg.Records, view: cfg.View, env: cfg.Environment, tokens: cfg.Tokens, turns: cfg.Turns,
-		runtimes: cfg.Runtimes, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready, public: map[string]bool{},
+		runtimes: cfg.Runtimes, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready, aliases: cmp.Or(cfg.AliasPeriod, 7*24*time.Hour), public: map[string]bool{},
 	}
 	if s.audit = cfg.Audit; s.audit == nil {
 		return nil, errors.New("the API has no audit log")

@@ -161,7 +161,7 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 		if err != nil {
 			return w, err
 		}
-		if !awaitsApply(g) {
+		if !awaitsApply(g) && !drifted(g) {
 			return api.Written[fleet.ServerView]{Object: s.show(g)}, nil
 		}
 	}
@@ -224,6 +224,13 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 		deployment.Account, deployment.Region, deployment.Seq = key.Account, key.Region, next.Deployment
 		deployment.ImageTag, deployment.Generation, deployment.CreatedAt, deployment.Status = declared.ImageTag, next.Generation, now, fleet.DeploymentPending
 	}
+	old, err := s.routed(ctx, key, f.aliases)
+	if err != nil {
+		return w, err
+	}
+	if len(old) > 0 && status == nil {
+		status = &fleet.Status{Aliases: old}
+	}
 	desired, err := fleet.Render(s.env, n.account.Value, n.region.Value, n.byName(), next, deployment, status)
 	if err != nil {
 		return w, unrenderable(key, err)
@@ -238,9 +245,13 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 	}
 	switch {
 	case f.instance != nil:
-		if status, err = s.adoptInstance(ctx, tx, key, desired, next, f); err != nil {
+		if status, err = s.adoptInstance(ctx, tx, key, desired, next, f, old); err != nil {
 			return w, err
 		}
+	case len(old) > 0:
+		lost := withAliases(newStatus(desired, next), old, desired.Hosts)
+		tx.PutStatus(f.status, key, lost)
+		status = &lost
 	case f.adopting():
 		if err := f.images(key, desired); err != nil {
 			return w, err

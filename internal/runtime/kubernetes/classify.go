@@ -46,6 +46,8 @@ func classify(err error, name string) meaning {
 		return refused(fleet.ReasonInvalid, "upgrade the CustomResourceDefinition, or let kurad read /openapi/v3 (ClusterRole system:discovery), so that it leaves out what the schema lacks")
 	case untyped(st):
 		return refused(fleet.ReasonInvalid, "write a value of the type that the schema asks for")
+	case terminating(st):
+		return meaning{fleet.ClassTransient, fleet.ReasonTypeNotServed, adviseDefinition}
 	}
 	switch st.Code {
 	case http.StatusUnauthorized:
@@ -131,6 +133,17 @@ func conflicts(st *metav1.Status) bool {
 	return st != nil && st.Code == http.StatusConflict && hasCause(st, metav1.CauseTypeFieldManagerConflict)
 }
 
+// conflictingFields returns the fields that a conflict is about, as fieldpath writes them.
+func conflictingFields(st *metav1.Status) map[string]bool {
+	fields := map[string]bool{}
+	for _, c := range st.Details.Causes {
+		if c.Type == metav1.CauseTypeFieldManagerConflict {
+			fields[c.Field] = true
+		}
+	}
+	return fields
+}
+
 func hasCause(st *metav1.Status, t metav1.CauseType) bool {
 	return st.Details != nil && slices.ContainsFunc(st.Details.Causes, func(c metav1.StatusCause) bool { return c.Type == t })
 }
@@ -140,12 +153,18 @@ func undeclared(st *metav1.Status) bool {
 	return st != nil && st.Code == http.StatusInternalServerError && strings.Contains(st.Message, "field not declared in schema")
 }
 
+// terminating reports whether the type is about to go: until then nothing is created.
+func terminating(st *metav1.Status) bool {
+	return (st.Code == http.StatusForbidden || st.Code == http.StatusMethodNotAllowed) &&
+		strings.Contains(st.Message, "custom resource definition is terminating")
+}
+
 // untyped reports whether a value that was applied is of another type than the schema's.
 func untyped(st *metav1.Status) bool {
 	return st.Code == http.StatusInternalServerError && typeMismatch.MatchString(st.Message)
 }
 
-var typeMismatch = regexp.MustCompile(`failed to create typed patch object|\bexpected \w+, got `)
+var typeMismatch = regexp.MustCompile(`\bexpected [\w ()]+, got `)
 
 // answeredBy reports whether nothing of a change can land any more: the server answered,
 // or was never sent it.

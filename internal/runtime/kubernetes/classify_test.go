@@ -72,6 +72,10 @@ func TestFailureClasses_whatEveryAnswerMeans(t *testing.T) {
 		"429":                         {answer(429, "", nil), transient, fleet.ReasonRuntimeError, true, ""},
 		"500":                         {answer(500, "etcd is away", nil), transient, fleet.ReasonRuntimeError, true, ""},
 		"500, a field not declared":   {answer(500, "failed to create typed patch object (a): .spec.x: field not declared in schema", nil), refused, fleet.ReasonInvalid, true, fleet.ReasonRuntimeError},
+		"500, it cannot be typed":     {answer(500, "failed to create typed patch object (a): the schema is not there", nil), transient, fleet.ReasonRuntimeError, true, ""},
+		"500, no number":              {answer(500, "failed to create typed patch object (a): .spec.replicas: expected numeric (int or float), got string", nil), refused, fleet.ReasonInvalid, true, fleet.ReasonRuntimeError},
+		"403, the type goes":          {answer(403, `kurainstances.kura.tuist.dev "a" is forbidden: create not allowed while custom resource definition is terminating`, named), transient, fleet.ReasonTypeNotServed, true, fleet.ReasonRuntimeRefused},
+		"405, the type goes":          {answer(405, "create not allowed while custom resource definition is terminating", nil), transient, fleet.ReasonTypeNotServed, true, fleet.ReasonRuntimeError},
 		"500, a value of wrong type":  {answer(500, ".spec.image: expected string, got &value.valueUnstructured{Value:7}", nil), refused, fleet.ReasonInvalid, true, fleet.ReasonRuntimeError},
 		"502, 503 and what else came": {answer(503, "", nil), transient, fleet.ReasonRuntimeError, true, ""},
 	} {

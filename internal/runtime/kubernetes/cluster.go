@@ -177,12 +177,8 @@ func (c *Cluster) compared(o *object, key fleet.ServerKey, doc fleet.KubeDocumen
 		return &i
 	}
 	i.Adopted = isAdopted
-	var paths []string
-	if l.revision == doc.Revision {
-		paths = l.paths
-	}
-	d := compare(o, doc, c.live.get(), paths)
-	i.Differs, i.Held, i.Dropped = d.differs, d.held, d.dropped
+	d := compare(o, doc, c.live.get(), l)
+	i.Differs, i.Held, i.Dropped = boundedFields(d.differs), boundedFields(d.held), boundedPaths(d.dropped)
 	return &i
 }
 

@@ -119,16 +119,18 @@ func (r *rig) doc(name string, revision int, spec map[string]any) fleet.KubeDocu
 	}
 }
 
-func (r *rig) apply(doc fleet.KubeDocument, uid string) fleet.Outcome {
+func (r *rig) execute(task fleet.Task, doc fleet.KubeDocument) fleet.Outcome {
 	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
 	defer cancel()
-	return r.cluster.Execute(ctx, key, fleet.Task{ID: "t", Kind: fleet.TaskApply, Name: doc.Name, UID: uid, Digest: doc.Revision}, doc)
+	return r.cluster.Execute(ctx, key, task, doc)
+}
+
+func (r *rig) apply(doc fleet.KubeDocument, uid string) fleet.Outcome {
+	return r.execute(fleet.Task{ID: "t", Kind: fleet.TaskApply, Name: doc.Name, UID: uid, Digest: doc.Revision}, doc)
 }
 
 func (r *rig) delete(doc fleet.KubeDocument, uid string) fleet.Outcome {
-	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
-	defer cancel()
-	return r.cluster.Execute(ctx, key, fleet.Task{ID: "t", Kind: fleet.TaskDelete, Name: doc.Name, UID: uid}, doc)
+	return r.execute(fleet.Task{ID: "t", Kind: fleet.TaskDelete, Name: doc.Name, UID: uid}, doc)
 }
 
 // applied applies and returns what is seen then.

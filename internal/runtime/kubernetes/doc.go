@@ -16,7 +16,12 @@
 //     was answered is not taken back by a watch that lags (TestL44_…, TestCluster/L44_…).
 //   - changed is called for what Observe shows, once (TestL47_…, TestK2_…).
 //   - An edit by hand is a difference; what another manager applied is held, and forced
-//     only when the document says so (TestP14_…, TestCluster/K1_aConflict…).
+//     only when the document says so, and at the version that was looked at (TestP14_…,
+//     TestCluster/K1_…, TestCluster/K4_forceTakesNothing…).
+//   - A list wins over what was known before it began, and every watch is preceded by one:
+//     what happened while none stood is known before anything seems newer
+//     (TestK2_aListWins…, TestK2_everyWatch…, TestCluster/K2_aWatchAfterACut…).
+//   - Nothing that is copied from an object is without bound (TestP3_nothingThatIs…).
 //   - What the live schema lacks is left out and told until the schema has it (TestK3_…).
 //   - A connection that leads nowhere is noticed within 15 s: HTTP/2 asks after 8 s of
 //     silence, and waits 5 s (TestCluster/P2_aConnectionThatLeadsNowhereIsNoticed).

@@ -16,13 +16,51 @@ type comparison struct {
 	dropped       []string
 }
 
+// lost is what of a document was not in the answer to its apply as it was applied.
+type lost struct {
+	revision string
+	paths    []string       // of what was not there: the server dropped it (K3)
+	altered  map[string]any // by path what was there instead: a webhook, or the server, writes it otherwise
+}
+
+// theServer is the manager of what the API server itself holds otherwise than it was
+// applied: to apply it again would change nothing.
+const theServer = "the API server"
+
+// echoed returns what the answer to the document's apply has not, or otherwise.
+func echoed(echo *object, doc fleet.KubeDocument, s *schema) lost {
+	c := comparer{owners: echo.owners, force: doc.Force, have: map[string]any{}}
+	c.document(echo, doc, s)
+	l := lost{revision: doc.Revision}
+	for _, d := range c.out.differs {
+		if have, ok := c.have[d.Path]; ok {
+			if l.altered == nil {
+				l.altered = map[string]any{}
+			}
+			l.altered[d.Path] = have
+		} else {
+			l.paths = append(l.paths, d.Path)
+		}
+	}
+	return l
+}
+
 // compare compares what is live with what is desired. Only what the document says
 // counts: what else the object has is not ours, and what a server filled in within a
 // field of ours is no difference. Fields that the schema lacks are dropped, and so are
-// those of lost that are not there; fields that another manager applied are held,
-// unless the document takes them.
-func compare(live *object, doc fleet.KubeDocument, schema *schema, lost []string) comparison {
-	c := comparer{owners: live.owners, force: doc.Force, lost: lost}
+// those that were lost and are not there; fields that another manager applied are held,
+// unless the document takes them, and so are those that are still as the server altered
+// them when they were applied.
+func compare(live *object, doc fleet.KubeDocument, schema *schema, l lost) comparison {
+	c := comparer{owners: live.owners, force: doc.Force}
+	if l.revision == doc.Revision {
+		c.lost = l
+	}
+	c.document(live, doc, schema)
+	return c.out
+}
+
+func (c *comparer) document(live *object, doc fleet.KubeDocument, schema *schema) {
 	spec, dropped := schema.prune(doc.Spec)
 	c.out.dropped = dropped
 	meta := path{}.field("metadata")
@@ -33,13 +71,13 @@ func compare(live *object, doc fleet.KubeDocument, schema *schema, lost []string
 	slices.SortFunc(c.out.differs, byPath)
 	slices.SortFunc(c.out.held, byPath)
 	slices.Sort(c.out.dropped)
-	return c.out
 }
 
 type comparer struct {
 	owners owners
 	force  bool
-	lost   []string
+	lost   lost
+	have   map[string]any // by path what differs, where it is asked for
 	out    comparison
 }
 
@@ -76,9 +114,9 @@ func (c *comparer) value(at path, want, have any) {
 			for i := range w {
 				c.value(at.index(i), w[i], h[i])
 			}
-			// What more an element has may be a default, unless somebody edited the list.
-			editor, applied := c.owners.of(at)
-			if len(c.out.differs)+len(c.out.held) > found || editor == "" || applied || reflect.DeepEqual(want, have) {
+			// What more an element has may be a default, unless somebody else has set the list.
+			other, _ := c.owners.of(at)
+			if len(c.out.differs)+len(c.out.held) > found || other == "" || identical(want, have) {
 				return
 			}
 		}
@@ -92,7 +130,7 @@ func (c *comparer) value(at path, want, have any) {
 
 // missing notes a field that is not there. Nobody holds it.
 func (c *comparer) missing(at path, want any) {
-	if slices.Contains(c.lost, at.text) {
+	if slices.Contains(c.lost.paths, at.text) {
 		c.out.dropped = append(c.out.dropped, at.text)
 		return
 	}
@@ -101,6 +139,14 @@ func (c *comparer) missing(at path, want any) {
 
 func (c *comparer) differ(at path, want, have any) {
 	d := fleet.FieldDifference{Path: at.text, Have: show(have), Want: show(want)}
+	if c.have != nil {
+		c.have[at.text] = have
+	}
+	if was, ok := c.lost.altered[at.text]; ok && identical(was, have) {
+		d.Manager = theServer
+		c.out.held = append(c.out.held, d)
+		return
+	}
 	manager, applied := c.owners.of(at)
 	d.Manager = manager
 	if applied && !c.force {
@@ -118,6 +164,20 @@ func equal(a, b any) bool {
 		return x == y
 	}
 	return reflect.DeepEqual(a, b)
+}
+
+// identical reports whether two values of JSON are equal in all they say.
+func identical(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(x, y, identical)
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, identical)
+	default:
+		return equal(a, b)
+	}
 }
 
 func number(v any) (float64, bool) {
@@ -146,9 +206,6 @@ func empty(v any) bool {
 		return false
 	}
 }
-
-// maxShown bounds what is stored and shown of a value.
-const maxShown = 300
 
 // show writes a value as JSON; a long one is cut.
 func show(v any) string {

@@ -82,6 +82,14 @@ func TestP14_onlyWhatWeDeclareAndNobodyElseAppliesIsADifference(t *testing.T) {
 		"applied by us":                                     {spec: `{"replicas":2}`, live: `{"replicas":3}`, managed: held("kurad", "Apply", replicas), want: comparison{differs: differences{{Path: "spec.replicas", Have: "3", Want: "2"}}}},
 		"a status that was applied":                         {spec: `{"replicas":2}`, live: `{"replicas":3}`, managed: `{"manager":"c","operation":"Apply","subresource":"status","fieldsV1":` + replicas + `}`, want: comparison{differs: differences{{Path: "spec.replicas", Have: "3", Want: "2"}}}},
 		"a list that another applied as a whole":            {spec: `{"tolerations":[{"key":"a"}]}`, live: `{"tolerations":[{"key":"b"}]}`, managed: held("t", "Apply", `{"f:spec":{"f:tolerations":{}}}`), want: comparison{held: differences{{Path: "spec.tolerations[0].key", Have: `"b"`, Want: `"a"`, Manager: "t"}}}},
+		"more in an element of a list that another applied": {spec: `{"extraEnv":[{"name":"A"}]}`, live: `{"extraEnv":[{"name":"A","value":"x"}]}`, managed: held("t", "Apply", `{"f:spec":{"f:extraEnv":{}}}`),
+			want: comparison{held: differences{{Path: "spec.extraEnv", Have: `[{"name":"A","value":"x"}]`, Want: `[{"name":"A"}]`, Manager: "t"}}}},
+		"more in an element that another applied": {spec: `{"extraEnv":[{"name":"A"}]}`, live: `{"extraEnv":[{"name":"A","value":"x"}]}`, managed: held("t", "Apply", `{"f:spec":{"f:extraEnv":{"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}}}}`),
+			want: comparison{held: differences{{Path: "spec.extraEnv", Have: `[{"name":"A","value":"x"}]`, Want: `[{"name":"A"}]`, Manager: "t"}}}},
+		"more in an element of a list that another applied, to be forced": {spec: `{"extraEnv":[{"name":"A"}]}`, live: `{"extraEnv":[{"name":"A","value":"x"}]}`, managed: held("t", "Apply", `{"f:spec":{"f:extraEnv":{}}}`), force: true,
+			want: comparison{differs: differences{{Path: "spec.extraEnv", Have: `[{"name":"A","value":"x"}]`, Want: `[{"name":"A"}]`, Manager: "t"}}}},
+		"a list that another applied as we do": {spec: `{"extraEnv":[{"name":"A","n":1}]}`, live: `{"extraEnv":[{"name":"A","n":1.0}]}`, managed: held("t", "Apply", `{"f:spec":{"f:extraEnv":{}}}`)},
+		"scaled by an apply":                   {spec: `{"replicas":2}`, live: `{"replicas":3}`, managed: `{"manager":"s","operation":"Apply","subresource":"scale","fieldsV1":` + replicas + `}`, want: comparison{held: differences{{Path: "spec.replicas", Have: "3", Want: "2", Manager: "s"}}}},
 		"a list of which another applied an element": {spec: `{"extraEnv":[{"name":"A","value":"1"}]}`, live: `{"extraEnv":[{"name":"A","value":"2"}]}`, managed: held("t", "Apply", `{"f:spec":{"f:extraEnv":{"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}}}}`),
 			want: comparison{held: differences{{Path: "spec.extraEnv[0].value", Have: `"2"`, Want: `"1"`, Manager: "t"}}}},
 		"a key beside the one that another applied": {spec: `{"nodeSelector":{"a":"1"}}`, live: `{"nodeSelector":{"a":"2","b":"3"}}`, managed: held("t", "Apply", `{"f:spec":{"f:nodeSelector":{".":{},"f:b":{}}}}`),
@@ -108,7 +116,7 @@ func TestP14_onlyWhatWeDeclareAndNobodyElseAppliesIsADifference(t *testing.T) {
 				s = openAPI(t, c.schema)
 			}
 			before := show(doc.Spec)
-			got := compare(live(t, `{"metadata":{`+meta+`},"spec":`+c.live+`}`), doc, s, c.lost)
+			got := compare(live(t, `{"metadata":{`+meta+`},"spec":`+c.live+`}`), doc, s, lost{revision: "r", paths: c.lost})
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(comparison{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -116,6 +124,43 @@ func TestP14_onlyWhatWeDeclareAndNobodyElseAppliesIsADifference(t *testing.T) {
 				t.Errorf("the document was changed: %s", show(doc.Spec))
 			}
 		})
+	}
+}
+
+// A webhook that rewrites what is applied would be applied against for ever.
+func TestP14_whatTheServerAltersIsHeldUntilItOrTheDocumentChanges(t *testing.T) {
+	doc := fleet.KubeDocument{Revision: "r1", Force: true, Labels: map[string]string{"app.kubernetes.io/name": "kura"},
+		Spec: data(t, `{"image":"a:1","storageSize":"1024Mi","tolerations":[{"key":"a"}],"mesh":{"x":1}}`)}
+	is := func(image, tolerations string) *object {
+		return live(t, `{"metadata":{"labels":{"app.kubernetes.io/name":"KURA"}},"spec":{"image":"`+image+`","storageSize":"1Gi","tolerations":`+tolerations+`}}`)
+	}
+	const injected = `[{"key":"a"},{"key":"injected"}]`
+	l := echoed(is("mirror/a:1", injected), doc, nil)
+	paths := func(ds []fleet.FieldDifference) (all []string) {
+		for _, d := range ds {
+			all = append(all, d.Path+" "+d.Manager)
+		}
+		return all
+	}
+	const by = " the API server"
+	label, image, size, tolerations := "metadata.labels[app.kubernetes.io/name]"+by, "spec.image"+by, "spec.storageSize"+by, "spec.tolerations"+by
+	for name, c := range map[string]struct {
+		live     *object
+		revision string
+		held     []string
+		differs  []string
+		dropped  []string
+	}{
+		"as it was answered": {is("mirror/a:1", injected), "r1", []string{label, image, size, tolerations}, nil, []string{"spec.mesh"}},
+		"somebody edits it":  {is("mirror/a:2", `[{"key":"b"}]`), "r1", []string{label, size}, []string{"spec.image ", "spec.tolerations[0].key "}, []string{"spec.mesh"}},
+		"as it was applied":  {is("a:1", `[{"key":"a"}]`), "r1", []string{label, size}, nil, []string{"spec.mesh"}},
+		"another revision":   {is("mirror/a:1", injected), "r2", nil, []string{"metadata.labels[app.kubernetes.io/name] ", "spec.image ", "spec.mesh ", "spec.storageSize ", "spec.tolerations "}, nil},
+	} {
+		doc.Revision = c.revision
+		got := compare(c.live, doc, nil, l)
+		if diff := cmp.Diff([][]string{c.held, c.differs, c.dropped}, [][]string{paths(got.held), paths(got.differs), got.dropped}, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -56,15 +56,15 @@ func (r run) apply(ctx context.Context) fleet.Outcome {
 	if r.task.Digest != "" && r.task.Digest != r.doc.Revision {
 		return r.replan("the document has changed since the plan was made")
 	}
-	uid, out := r.target(ctx)
+	uid, version, out := r.target(ctx)
 	if out != nil {
 		return *out
 	}
-	echo, err := r.patch(ctx, uid, "", r.doc.Force)
+	echo, err := r.patch(ctx, uid, version, r.doc.Force)
 	if undeclared(statusOf(err)) {
 		// The definition has changed, or its schema had not been read.
 		r.readSchema(ctx)
-		echo, err = r.patch(ctx, uid, "", r.doc.Force)
+		echo, err = r.patch(ctx, uid, version, r.doc.Force)
 		if undeclared(statusOf(err)) && r.live.known() {
 			o := r.failed(err)
 			o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonSchemaTooOld
@@ -73,8 +73,7 @@ func (r run) apply(ctx context.Context) fleet.Outcome {
 		}
 	}
 	if conflicts(statusOf(err)) && !r.doc.Force {
-		var version string
-		if uid, version, out = r.onlyEdited(ctx, uid); out != nil {
+		if uid, version, out = r.onlyEdited(ctx, uid, statusOf(err)); out != nil {
 			return *out
 		}
 		echo, err = r.patch(ctx, uid, version, true)
@@ -83,34 +82,39 @@ func (r run) apply(ctx context.Context) fleet.Outcome {
 		return r.failed(err)
 	}
 	o := r.owners.object(echo)
-	l := lost{revision: r.doc.Revision, paths: missingFrom(o, r.doc, r.live.get())}
-	r.p.wrote(o, l)
+	r.p.wrote(o, echoed(o, r.doc, r.live.get()))
 	return fleet.Outcome{Class: fleet.ClassOK, Answered: true}
 }
 
 // target returns the UID of what to apply to; "": it is created. What is not the server's
 // is left alone (K4): an apply cannot be told to create only, and would merge into it. A
-// plan for something that was there names its UID, which the server checks.
-func (r run) target(ctx context.Context) (uid string, out *fleet.Outcome) {
-	if r.task.UID != "" {
-		o := r.p.look(r.doc.Name).object
-		if o != nil && string(o.UID) == r.task.UID {
-			return r.task.UID, r.mine(o, r.task.UID)
+// plan for something that was there names its UID, which the server checks. Force would
+// also take labels that another environment gave it meanwhile: it is for the version that
+// was looked at.
+func (r run) target(ctx context.Context) (uid, version string, out *fleet.Outcome) {
+	o := r.p.look(r.doc.Name).object
+	if r.task.UID == "" || r.doc.Force && (o == nil || string(o.UID) != r.task.UID) {
+		var err error
+		if o, err = r.get(ctx, r.doc.Namespace, r.doc.Name); err != nil {
+			return "", "", r.unread(err)
 		}
-		return r.task.UID, nil
 	}
-	o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
-	if err != nil {
-		return "", r.unread(err)
+	if o == nil || r.task.UID != "" && string(o.UID) != r.task.UID {
+		return r.task.UID, "", nil
 	}
-	if o == nil {
-		return "", nil
+	if r.doc.Force {
+		version = o.ResourceVersion
 	}
-	return string(o.UID), r.mine(o, "")
+	return string(o.UID), version, r.mine(o)
 }
 
-// mine refuses what is not the server's.
-func (r run) mine(o *object, adopted string) *fleet.Outcome {
+// mine refuses what is not the server's. Without its labels it is so only where the plan
+// was made for an adopted one: what lost them is nobody's.
+func (r run) mine(o *object) *fleet.Outcome {
+	adopted := ""
+	if r.task.Adopted {
+		adopted = r.task.UID
+	}
 	if ours, _ := o.belongs(r.cfg.Environment.Name, r.key, adopted); ours {
 		return nil
 	}
@@ -128,10 +132,11 @@ func (r run) patch(ctx context.Context, uid, version string, force bool) (*unstr
 	return r.instances(r.doc.Namespace).Apply(ctx, r.doc.Name, u, metav1.ApplyOptions{FieldManager: fleet.KubeFieldManager, Force: force})
 }
 
-// onlyEdited returns the UID and version at which nobody applied one of the fields in
-// conflict: all were changed by hand, and an edit is not management (P14). Where somebody
-// did, that is the outcome.
-func (r run) onlyEdited(ctx context.Context, uid string) (seenUID, version string, out *fleet.Outcome) {
+// onlyEdited returns the UID and version at which nobody else applied one of the fields
+// that the conflict is about, or another field with another value than ours: all were
+// changed by hand, and an edit is not management (P14). Where somebody did, that is the
+// outcome.
+func (r run) onlyEdited(ctx context.Context, uid string, conflict *metav1.Status) (seenUID, version string, out *fleet.Outcome) {
 	o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
 	switch {
 	case err != nil:
@@ -140,7 +145,7 @@ func (r run) onlyEdited(ctx context.Context, uid string) (seenUID, version strin
 		replan := r.replan("it was replaced while it was applied")
 		return "", "", &replan
 	}
-	if out := r.mine(o, uid); out != nil {
+	if out := r.mine(o); out != nil {
 		return "", "", out
 	}
 	all := r.doc
@@ -149,13 +154,20 @@ func (r run) onlyEdited(ctx context.Context, uid string) (seenUID, version strin
 		all.Annotations = map[string]string{}
 	}
 	all.Annotations[fleet.KubeAnnotationRevision] = r.doc.Revision
-	held := compare(o, all, r.live.get(), nil).held
-	if len(held) == 0 {
-		return string(o.UID), o.ResourceVersion, nil
-	}
 	var fields []string
-	for _, h := range held {
+	appliers := o.owners.appliers(conflictingFields(conflict))
+	for _, h := range compare(o, all, r.live.get(), lost{}).held {
 		fields = append(fields, fmt.Sprintf("%s (%s applies %s, the document has %s)", h.Path, h.Manager, h.Have, h.Want))
+		maps.DeleteFunc(appliers, func(path, _ string) bool {
+			rest, ok := strings.CutPrefix(h.Path, path)
+			return ok && (rest == "" || strings.ContainsAny(rest[:1], ".["))
+		})
+	}
+	for _, path := range sortedKeys(appliers) {
+		fields = append(fields, fmt.Sprintf("%s (%s applies it)", path, appliers[path]))
+	}
+	if len(fields) == 0 {
+		return string(o.UID), o.ResourceVersion, nil
 	}
 	refusal := r.refuse(fleet.ReasonFieldConflict, "another manager holds %s; %s", shorten(strings.Join(fields, ", ")), adviseConflict)
 	return "", "", &refusal
@@ -176,7 +188,7 @@ func (r run) remove(ctx context.Context) fleet.Outcome {
 	case string(o.UID) != r.task.UID:
 		return r.replan("another object has taken its name")
 	}
-	if out := r.mine(o, r.task.UID); out != nil {
+	if out := r.mine(o); out != nil {
 		return *out
 	}
 	err = r.instances(r.doc.Namespace).Delete(ctx, r.doc.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID}})

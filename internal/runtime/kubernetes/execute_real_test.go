@@ -4,6 +4,7 @@ package kubernetes_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,10 @@ func TestCluster(t *testing.T) {
 		"K1_anInstanceIsAppliedAndDeletedOnlyByItsUID":             appliedAndDeleted,
 		"K1_aConflictNamesTheOtherManagerAndForceTakesTheField":    conflict,
 		"P14_anEditByHandIsUndoneAndWhatIsNotOursStays":            handEdit,
+		"K1_aListThatAnotherManagerAppliesIsNotTaken":              heldList,
 		"K4_whatIsNotOursIsLeftAlone":                              notOurs,
+		"K4_whatLostItsLabelIsNobodysUntilItIsAdopted":             lostLabel,
+		"K4_forceTakesNothingThatWasRelabelledMeanwhile":           relabelled,
 		"K4_twoEnvironmentsDoNotTouchEachOther":                    environments,
 		"K6_anAdoptedInstanceIsChangedInItsMetadataOnly":           adopted,
 		"L44_whileAWriteGoesOnNothingSeenIsNewerThanIt":            ownWrites,
@@ -43,6 +47,7 @@ func TestCluster(t *testing.T) {
 		"P2_aConnectionThatLeadsNowhereIsNoticed":                  halfOpen,
 		"P2_aWatchThatIsNotAnsweredIsAFailure":                     unanswered,
 		"K2_whatHappensWhileTheWatchIsCutIsSeenOnce":               cut,
+		"K2_aWatchAfterACutIsNotAheadOfItsBacklog":                 backlog,
 		"K2_aWatchFromTooLongAgoListsAgain":                        compacted,
 		"K2_moreThanOnePageIsListed":                               pages,
 		"K2_twoNamespacesAreSeenApart":                             namespaces,
@@ -136,6 +141,64 @@ func handEdit(r *rig) {
 	}
 }
 
+// heldList is a list whose elements have more than ours, where a comparison may see a default.
+func heldList(r *rig) {
+	env := func(extra ...any) map[string]any {
+		a := map[string]any{"name": "A"}
+		for i := 0; i < len(extra); i += 2 {
+			a[extra[i].(string)] = extra[i+1]
+		}
+		return map[string]any{"extraEnv": []any{a}}
+	}
+	doc := r.doc("a", 1, env())
+	uid := r.applied(doc, "").UID
+	r.foreign("a", "tool", nil, nil, env("value", "theirs"))
+	r.until("another manager holds the list", func() bool { return len(r.see(doc).Held) == 1 })
+	equalPaths(r.T, "held", r.see(doc).Held, "spec.extraEnv")
+	next := r.doc("a", 2, env())
+	r.is(r.apply(next, uid), fleet.ClassRefused, fleet.ReasonFieldConflict, true, "spec.extraEnv", "tool", "force_conflicts = true")
+	// A field that a person edited beside it does not make it ours.
+	r.edit("a", "kubectl-edit", `{"spec":{"replicas":7}}`)
+	r.is(r.apply(next, uid), fleet.ClassRefused, fleet.ReasonFieldConflict, true, "spec.extraEnv", "tool")
+	next.Force = true
+	r.until("the edit is seen", func() bool { return slices.Contains(paths(r.see(next).Differs), "spec.replicas") })
+	if seen := r.applied(next, uid); len(seen.Held)+len(seen.Differs) > 0 {
+		r.Errorf("after force: %+v", seen)
+	}
+}
+
+func lostLabel(r *rig) {
+	doc := r.doc("a", 1, nil)
+	uid := r.applied(doc, "").UID
+	r.edit("a", "kubectl-edit", `{"metadata":{"labels":{"dev.kura/environment":null}}}`)
+	r.until("the label is gone", func() bool { return r.see(doc).Foreign != "" })
+	r.proxy.Forget()
+	r.is(r.apply(doc, uid), fleet.ClassRefused, fleet.ReasonForeignInstance, true, fleet.NotByKurad)
+	r.is(r.delete(doc, uid), fleet.ClassRefused, fleet.ReasonForeignInstance, true, fleet.NotByKurad)
+	if n := r.proxy.Count(writes); n > 0 {
+		r.Errorf("%d writes to what lost its label: %+v", n, r.proxy.Calls())
+	}
+	r.ok(r.execute(fleet.Task{ID: "t", Kind: fleet.TaskDelete, Name: "a", UID: uid, Adopted: true}, doc))
+}
+
+func relabelled(r *rig) {
+	doc := r.doc("a", 1, nil)
+	uid := r.applied(doc, "").UID
+	doc.Force = true
+	r.until("the watch has seen it", func() bool { return r.apply(doc, uid).Class == fleet.ClassOK })
+	r.proxy.HoldWatches()
+	r.edit("a", "kurad-other", `{"metadata":{"labels":{"dev.kura/environment":"other"}}}`)
+	r.is(r.apply(doc, uid), fleet.ClassTransient, fleet.ReasonDrifted, true)
+	o, err := r.as(world.Admin).Get(r.Context(), "a", metav1.GetOptions{})
+	must(r.T, err)
+	if env := o.GetLabels()[fleet.LabelEnvironment]; env != "other" {
+		r.Errorf("the environment is %q again", env)
+	}
+	r.proxy.Heal()
+	r.until("the new owner is seen", func() bool { return r.see(doc).Foreign != "" })
+	r.is(r.apply(doc, uid), fleet.ClassRefused, fleet.ReasonForeignInstance, true, "environment other")
+}
+
 func notOurs(r *rig) {
 	doc := r.doc("a", 1, nil)
 	spec := map[string]any{"accountHandle": "x", "tenantID": "x", "region": "x", "image": "x:1"}
@@ -198,10 +261,12 @@ func adopted(r *rig) {
 		}
 	}
 	// The other tool applied its revision: that is a field to take over deliberately.
-	r.is(r.apply(doc, adoption.UID), fleet.ClassRefused, fleet.ReasonFieldConflict, true, fleet.KubeAnnotationRevision, "tuist-server", "force_conflicts")
+	take := fleet.Task{ID: "t", Kind: fleet.TaskApply, Name: "a", UID: adoption.UID, Adopted: true, Digest: doc.Revision}
+	r.is(r.execute(take, doc), fleet.ClassRefused, fleet.ReasonFieldConflict, true, fleet.KubeAnnotationRevision, "tuist-server", "force_conflicts")
 	doc.Force = true
-	after := r.applied(doc, adoption.UID)
-	if after.Adopted || after.Foreign != "" || len(after.Differs) > 0 || after.Revision != "r1" || after.UID != adoption.UID {
+	r.ok(r.execute(take, doc))
+	after := r.see(doc)
+	if after == nil || after.Adopted || after.Foreign != "" || len(after.Differs) > 0 || after.Revision != "r1" || after.UID != adoption.UID {
 		r.Errorf("after: %+v", after)
 	}
 	o, err := r.as(world.Admin).Get(r.Context(), "a", metav1.GetOptions{})

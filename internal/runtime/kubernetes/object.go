@@ -43,7 +43,7 @@ func (s *ownerSets) object(u *unstructured.Unstructured) *object {
 	st, _ := u.Object["status"].(map[string]any)
 	text := func(field string) string {
 		v, _ := st[field].(string)
-		return v
+		return cut(v, maxText)
 	}
 	o.status = status{observedImage: text("observedImage"), phase: text("phase"), publicURL: text("publicURL"), message: text("message")}
 	if n, ok := number(st["readyReplicas"]); ok {
@@ -57,6 +57,17 @@ func (s *ownerSets) object(u *unstructured.Unstructured) *object {
 func (o *object) image() string {
 	s, _ := o.spec["image"].(string)
 	return s
+}
+
+// aliases are the old hosts that the spec has routed.
+func (o *object) aliases() (hosts []string) {
+	list, _ := o.spec["clientHostAliases"].([]any)
+	for _, h := range list {
+		if host, ok := h.(string); ok {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
 }
 
 // sameView reports whether nothing that Observe may show differs between two versions of
@@ -100,10 +111,10 @@ func (o owner) String() string {
 func (o *object) view(who owner, foreign bool) fleet.KubeInstance {
 	i := fleet.KubeInstance{
 		Namespace: o.Namespace, Name: o.Name, UID: string(o.UID), Account: who.account, Region: who.region,
-		Deleting: o.DeletionTimestamp != nil, SpecImage: o.image(), ObservedImage: o.status.observedImage,
+		Deleting: o.DeletionTimestamp != nil, SpecImage: cut(o.image(), maxText), ObservedImage: o.status.observedImage,
 		Phase: o.status.phase, PublicURL: o.status.publicURL, ReadyReplicas: o.status.readyReplicas,
-		Message: o.status.message, Revision: o.Annotations[fleet.KubeAnnotationRevision],
-		RestartMark: o.Annotations[fleet.LabelRestartMark],
+		Message: o.status.message, Revision: cut(o.Annotations[fleet.KubeAnnotationRevision], maxText),
+		RestartMark: cut(o.Annotations[fleet.LabelRestartMark], maxText), Aliases: o.aliases(),
 	}
 	if foreign {
 		i.Foreign = who.String()
@@ -125,16 +136,4 @@ func (o *object) belongs(env string, key fleet.ServerKey, adopted string) (ours,
 // where names an object for a person.
 func (c *Cluster) where(namespace, name string) string {
 	return fmt.Sprintf("KuraInstance %s/%s on cluster %q", namespace, name, c.cfg.Name)
-}
-
-// maxMessage bounds what is stored and shown of a server's answer.
-const maxMessage = 600
-
-// shorten makes an answer fit to be shown: one line, cut in the middle.
-func shorten(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > maxMessage {
-		s = string(r[:maxMessage/2]) + " … " + string(r[len(r)-maxMessage/2:])
-	}
-	return s
 }

@@ -35,6 +35,19 @@ func (p path) field(key string) path {
 	return path{text, append(slices.Clip(p.elems), fieldpath.FieldNameElement(key))}
 }
 
+// pathOf writes a path of managedFields, whose lists may name their elements by keys.
+func pathOf(elems fieldpath.Path) path {
+	var p path
+	for _, e := range elems {
+		if e.FieldName != nil {
+			p = p.field(*e.FieldName)
+		} else {
+			p = path{p.text + e.String(), append(slices.Clip(p.elems), e)}
+		}
+	}
+	return p
+}
+
 // index returns the path of an element of the list at p.
 func (p path) index(i int) path {
 	return path{p.text + "[" + strconv.Itoa(i) + "]", append(slices.Clip(p.elems), fieldpath.IndexElement(i))}
@@ -62,6 +75,23 @@ func (o owners) of(p path) (manager string, applied bool) {
 		}
 	}
 	return manager, applied
+}
+
+// appliers returns by path who besides us applied one of the fields, which are written as
+// in the causes of a conflict.
+func (o owners) appliers(fields map[string]bool) map[string]string {
+	found := map[string]string{}
+	for _, h := range o {
+		if !h.applied || h.manager == fleet.KubeFieldManager {
+			continue
+		}
+		h.fields.Iterate(func(p fieldpath.Path) {
+			if fields[p.String()] {
+				found[pathOf(p).text] = h.manager
+			}
+		})
+	}
+	return found
 }
 
 func (o owners) equal(other owners) bool {
@@ -98,7 +128,7 @@ type ownerSets struct {
 }
 
 // read returns who holds what below metadata and spec. Who writes only status is left
-// out.
+// out; who scales holds a field of the spec.
 func (s *ownerSets) read(u *unstructured.Unstructured) owners {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
@@ -106,7 +136,7 @@ func (s *ownerSets) read(u *unstructured.Unstructured) owners {
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
 		fields, _ := entry["fieldsV1"].(map[string]any)
-		if sub, _ := entry["subresource"].(string); sub != "" || len(fields) == 0 {
+		if sub, _ := entry["subresource"].(string); sub == "status" || len(fields) == 0 {
 			continue
 		}
 		set := s.set(fields)

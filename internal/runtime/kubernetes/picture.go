@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -19,22 +18,18 @@ type picture struct {
 	mu      sync.Mutex
 	changed func(name string) // nil: nobody watches
 	objects map[string]*object
-	version string    // that the watch has reached
-	begun   time.Time // of the newest list that answered, or when the watch last said something
-	listing time.Time // when the newest list began
-	live    bool      // a watch stands
-	watches int       // that were established so far
+	version string          // that the watch has reached
+	begun   time.Time       // of the newest list that answered, or when the watch last said something
+	listing time.Time       // when the newest list began
+	fresh   map[string]bool // names of which a write of ours was answered since then
+	full    bool            // a list has answered since the last watch was cut or refused
+	live    bool            // a watch stands
+	watches int             // that were established so far
 	failure *fleet.ReadFailure
 	direct  map[string]time.Time // when a direct read of a name began
 	writing map[string]time.Time // when a write that goes on began
-	lost    map[string]lost      // what an apply's answer lacked
+	lost    map[string]lost      // what an apply's answer had not, or otherwise
 	dropped map[string]bool      // names of which the schema lacks a field
-}
-
-// lost are the fields of a document that were not in the answer to its apply.
-type lost struct {
-	revision string
-	paths    []string
 }
 
 // directFor bounds how long a direct read is newer than what the watch says: while
@@ -44,7 +39,7 @@ const directFor = 30 * time.Second
 func newPicture(now func() time.Time) *picture {
 	return &picture{
 		now: now, objects: map[string]*object{}, direct: map[string]time.Time{},
-		writing: map[string]time.Time{}, lost: map[string]lost{}, dropped: map[string]bool{},
+		fresh: map[string]bool{}, writing: map[string]time.Time{}, lost: map[string]lost{}, dropped: map[string]bool{},
 	}
 }
 
@@ -55,7 +50,7 @@ func (p *picture) tell(changed func(name string)) {
 	defer p.mu.Unlock()
 	p.changed = changed
 	if changed != nil {
-		p.begun, p.failure = time.Time{}, nil
+		p.begun, p.failure, p.full = time.Time{}, nil, false
 		clear(p.objects)
 		clear(p.direct)
 	}
@@ -66,6 +61,7 @@ func (p *picture) listBegins() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listing = p.now()
+	clear(p.fresh)
 }
 
 // glance is what a picture knows of one name.
@@ -143,6 +139,12 @@ func (p *picture) take(o *object) []string {
 	if was != nil && newer(was.ResourceVersion, o.ResourceVersion) {
 		return nil // our own write's answer, and the watch lags behind it
 	}
+	return p.put(o)
+}
+
+// put shows o, whatever is shown.
+func (p *picture) put(o *object) []string {
+	was := p.objects[o.Name]
 	p.objects[o.Name] = o
 	if sameView(was, o) {
 		return nil
@@ -178,22 +180,29 @@ func (p *picture) drop(name string) []string {
 	return []string{name}
 }
 
-// Replace implements cache.ReflectorStore: it takes a list over, as of version.
+// Replace implements cache.ReflectorStore: it takes a list over, as of version. All else
+// that is known is older, even where its version is higher: etcd may have been restored,
+// or the cluster rebuilt. Only a write of ours that was answered since the list began may
+// be newer.
 func (p *picture) Replace(list []any, version string) error {
 	p.update(func() []string {
 		first := p.begun.IsZero()
-		p.begun, p.version = p.listing, version
+		p.begun, p.version, p.full = p.listing, version, true
 		clear(p.direct)
 		listed := map[string]bool{}
 		var changed []string
 		for _, item := range list {
 			if o, ok := item.(*object); ok {
 				listed[o.Name] = true
-				changed = append(changed, p.take(o)...)
+				if p.fresh[o.Name] {
+					changed = append(changed, p.take(o)...)
+				} else {
+					changed = append(changed, p.put(o)...)
+				}
 			}
 		}
 		for _, name := range sortedKeys(p.objects) {
-			if !listed[name] && !newer(p.objects[name].ResourceVersion, version) {
+			if !listed[name] && !(p.fresh[name] && newer(p.objects[name].ResourceVersion, version)) {
 				changed = append(changed, p.drop(name)...)
 			}
 		}
@@ -241,10 +250,13 @@ func (p *picture) answered(name string, o, known *object, begun time.Time) bool 
 // it may be gone already.
 func (p *picture) wrote(o *object, l lost) {
 	p.update(func() []string {
+		p.fresh[o.Name] = true
+		delete(p.lost, o.Name)
+		if len(l.paths)+len(l.altered) > 0 {
+			p.lost[o.Name] = l
+		}
 		if len(l.paths) > 0 {
-			p.lost[o.Name], p.dropped[o.Name] = l, true
-		} else {
-			delete(p.lost, o.Name)
+			p.dropped[o.Name] = true
 		}
 		if p.version != "" && !newer(o.ResourceVersion, p.version) {
 			return nil
@@ -286,25 +298,32 @@ func (p *picture) begin(name string) (end func()) {
 }
 
 // established notes that a watch stands, until end is called; that it ended is no failure.
-func (p *picture) established() (end func(), recovered bool) {
+func (p *picture) established() (end func(inTime bool), recovered bool) {
 	var this int
 	p.update(func() []string {
 		p.watches++
 		this = p.watches
-		p.live, p.begun = true, p.now()
+		p.live, p.full, p.begun = true, false, p.now()
 		if recovered = p.failure != nil; recovered {
 			p.failure = nil
 			return []string{""}
 		}
 		return nil
 	})
-	return func() {
+	return func(inTime bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.live && p.watches == this { // else the next one stands already
-			p.live, p.begun = false, p.now()
+			p.live, p.full, p.begun = false, inTime, p.now()
 		}
 	}, recovered
+}
+
+// listed reports whether a list has answered since a watch was last cut, or refused.
+func (p *picture) listed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.full
 }
 
 // watched reports whether a watch stands.
@@ -314,10 +333,17 @@ func (p *picture) watched() bool {
 	return p.live
 }
 
-// failed notes that a list or a watch was refused.
+// failed notes that a list or a watch was refused. What direct reads have hidden that for
+// long enough is told as well.
 func (p *picture) failed(f fleet.ReadFailure) (news bool) {
-	p.update(func() []string {
-		p.live = false
+	p.update(func() (shown []string) {
+		for _, name := range sortedKeys(p.direct) {
+			if p.now().Sub(p.direct[name]) >= directFor {
+				delete(p.direct, name)
+				shown = append(shown, name)
+			}
+		}
+		p.live, p.full = false, false
 		f.Since, f.Count = p.now(), 1
 		news = p.failure == nil || p.failure.Reason != f.Reason
 		if p.failure != nil {
@@ -327,7 +353,7 @@ func (p *picture) failed(f fleet.ReadFailure) (news bool) {
 		if news {
 			return []string{""}
 		}
-		return nil
+		return shown
 	})
 	return news
 }
@@ -374,16 +400,4 @@ func clone(f *fleet.ReadFailure) *fleet.ReadFailure {
 	}
 	c := *f
 	return &c
-}
-
-// missingFrom returns those of the document's fields that are not in the answer to its
-// apply: the server dropped them (K3).
-func missingFrom(echo *object, doc fleet.KubeDocument, s *schema) []string {
-	var paths []string
-	for _, d := range compare(echo, doc, s, nil).differs {
-		if d.Have == "" {
-			paths = append(paths, d.Path)
-		}
-	}
-	return slices.Clip(paths)
 }

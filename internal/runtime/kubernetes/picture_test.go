@@ -108,20 +108,46 @@ func TestL44_theAnswerToAWriteIsNeitherTakenBackNorKeptForEver(t *testing.T) {
 	g.event(g.Update, at("a", 12))
 	g.tells("a")
 	// A list from before the write does not take back what it made.
+	g.listBegins()
 	g.wrote(at("b", 15), lost{})
-	g.list("14", at("a", 12))
+	g.must(g.Replace([]any{at("a", 12)}, "14"))
 	g.shows("b", "15")
-	g.list("16", at("a", 12))
+	// One from after it does.
+	g.listBegins()
+	g.wrote(at("b", 17), lost{})
+	g.must(g.Replace([]any{at("a", 12)}, "18"))
 	g.shows("b", "")
 	// What is gone before the answer comes does not come back.
-	g.event(g.Add, at("c", 17))
-	g.event(g.Delete, at("c", 18))
-	g.wrote(at("c", 17), lost{})
+	g.event(g.Add, at("c", 19))
+	g.event(g.Delete, at("c", 20))
+	g.wrote(at("c", 19), lost{})
 	g.shows("c", "")
 	// A deletion of the former object says nothing about the one that took its place.
 	g.wrote(at("a", 25), lost{})
-	g.event(g.Delete, at("a", 19))
+	g.event(g.Delete, at("a", 21))
 	g.shows("a", "25")
+}
+
+// What etcd was restored from, or the cluster was rebuilt from, counts versions from before.
+func TestK2_aListWinsOverWhatWasKnownWhateverTheVersions(t *testing.T) {
+	g := exhibit(t)
+	g.list("100", at("a", 90), at("b", 91), at("c", 92))
+	g.wrote(at("d", 101), lost{})
+	g.told = nil
+	other := at("b", 7)
+	other.UID = "another"
+	g.list("10", other, at("c", 8))
+	g.tells("b", "c", "a", "d")
+	g.shows("a", "")
+	g.shows("b", "7")
+	g.shows("c", "8")
+	g.shows("d", "")
+	if uid := g.look("b").object.UID; uid != "another" {
+		t.Errorf("b is shown with the UID %s", uid)
+	}
+	// It goes on from there.
+	g.event(g.Update, at("c", 11))
+	g.shows("c", "11")
 }
 
 func TestL44_whileAWriteGoesOnNothingIsNewer(t *testing.T) {
@@ -143,7 +169,7 @@ func TestL44_whileAWriteGoesOnNothingIsNewer(t *testing.T) {
 		t.Errorf("after the write: begun %s", b)
 	}
 	ended := g.clock
-	end()
+	end(false)
 	g.clock = g.clock.Add(time.Minute)
 	if b := g.look("a").begun; !b.Equal(ended) {
 		t.Errorf("without a watch: begun %s, want when it ended, %s", b, ended)
@@ -155,7 +181,7 @@ func TestP18_aDirectReadHoldsUntilSomethingNewerIsKnown(t *testing.T) {
 	g.list("10", at("a", 5))
 	g.told = nil
 	end, _ := g.established()
-	defer end()
+	defer end(false)
 	ask := func(name string, o *object) bool {
 		begun := g.clock
 		known := g.look(name).object
@@ -230,15 +256,66 @@ func TestP2_failuresAreCountedUntilAWatchStands(t *testing.T) {
 	}
 	// The end of a watch is no failure, and that of an earlier one nothing at all.
 	second, recovered := g.established()
-	first()
+	first(false)
 	if !g.watched() || recovered {
 		t.Error("the end of the first watch ended the second")
 	}
-	second()
+	second(false)
 	if g.watched() || g.look("a").failure != nil {
 		t.Error("a watch that ended is a failure")
 	}
 	g.tells()
+}
+
+// A direct read hides for a while that the watch fails; that it no longer does must be told.
+func TestP2_thatADirectReadNoLongerHidesAFailureIsTold(t *testing.T) {
+	g := exhibit(t)
+	g.list("10", at("a", 5), at("b", 6))
+	g.failed(fleet.ReadFailure{Reason: fleet.ReasonRuntimeError})
+	g.told = nil
+	g.answered("a", at("a", 5), g.look("a").object, g.clock)
+	g.clock = g.clock.Add(directFor - time.Second)
+	g.failed(fleet.ReadFailure{Reason: fleet.ReasonRuntimeError})
+	g.tells()
+	g.clock = g.clock.Add(time.Second)
+	g.failed(fleet.ReadFailure{Reason: fleet.ReasonRuntimeError})
+	g.tells("a")
+	g.failed(fleet.ReadFailure{Reason: fleet.ReasonRuntimeError})
+	g.tells()
+}
+
+// What happened since a watch was cut is not known when the next one stands. One that ended
+// when it was to end is just gone on with: quiet hours cost no list (P16).
+func TestK2_aWatchThatWasCutNeedsAListBeforeTheNextOne(t *testing.T) {
+	g := exhibit(t)
+	if g.listed() {
+		t.Error("nothing was listed")
+	}
+	g.list("10", at("a", 5))
+	if !g.listed() {
+		t.Error("it was listed")
+	}
+	end, _ := g.established()
+	if g.listed() {
+		t.Error("the list is of the first watch")
+	}
+	end(false)
+	g.list("12", at("a", 5))
+	if !g.listed() {
+		t.Error("it was listed again")
+	}
+	end, _ = g.established()
+	end(true)
+	if !g.listed() {
+		t.Error("the watch ended in its time, and needs no list")
+	}
+	g.failed(fleet.ReadFailure{Reason: fleet.ReasonRuntimeError})
+	if g.listed() {
+		t.Error("the list is from before a watch that was refused")
+	}
+	if inTime(299*time.Second-time.Millisecond, 300) || !inTime(300*time.Second, 300) {
+		t.Error("a watch of 300 s that lasted 299 was cut, and one that lasted 300 was not")
+	}
 }
 
 func TestK3_whatAnApplyLackedIsForgottenWithTheSchema(t *testing.T) {

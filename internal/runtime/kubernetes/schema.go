@@ -2,10 +2,10 @@ package kubernetes
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -158,7 +158,6 @@ type liveSchema struct {
 
 	mu       sync.Mutex
 	spec     *schema
-	digest   [sha256.Size]byte
 	readable bool // it has been read
 }
 
@@ -193,10 +192,9 @@ func (c *Cluster) readSchema(ctx context.Context) {
 		c.log.Debug("schema not read", "error", err)
 		return
 	}
-	digest := sha256.Sum256(text)
 	c.live.mu.Lock()
-	same := c.live.readable && digest == c.live.digest
-	c.live.spec, c.live.digest, c.live.readable = spec, digest, true
+	same := c.live.readable && reflect.DeepEqual(spec, c.live.spec) // what else the group serves is no news
+	c.live.spec, c.live.readable = spec, true
 	c.live.mu.Unlock()
 	if same {
 		return

@@ -1,10 +1,16 @@
 package kubernetes
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 func TestK3_whatTheSchemaLacksIsLeftOut(t *testing.T) {
@@ -52,6 +58,42 @@ func TestK3_whatTheSchemaLacksIsLeftOut(t *testing.T) {
 				t.Errorf("dropped %q, want %q", dropped, c.dropped)
 			}
 		})
+	}
+}
+
+func TestK3_onlyAChangeOfTheInstancesSchemaIsTold(t *testing.T) {
+	var spec, others string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"components":{"schemas":{"I":{"x-kubernetes-group-version-kind":[{"group":"kura.tuist.dev","version":"v1alpha1","kind":"KuraInstance"}],
+			"properties":{"spec":{"properties":{"image":{"type":"string"}%s}}}}%s}}}`, spec, others)
+	}))
+	defer server.Close()
+	c, err := Open(Config{Name: "eu", REST: &rest.Config{Host: server.URL}, Environment: fleet.Environment{Name: "test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p, told := c.picture("kura"), 0
+	p.tell(func(string) { told++ })
+	if err := p.Replace(nil, "5"); err != nil {
+		t.Fatal(err)
+	}
+	p.begun = c.cfg.Now()
+	for _, step := range []struct {
+		what, spec, others string
+		told               int
+	}{
+		{"it is read first", "", "", 1},
+		{"it is read again", "", "", 0},
+		{"another type of the group changes", "", `,"Other":{"properties":{"x":{}}}`, 0},
+		{"a field is new", `,"mesh":{}`, "", 1},
+		{"a description is new", `,"mesh":{"description":"m"}`, "", 0},
+	} {
+		spec, others, told = step.spec, step.others, 0
+		c.readSchema(t.Context())
+		if told != step.told {
+			t.Errorf("%s: told %d times, want %d", step.what, told, step.told)
+		}
 	}
 }
 

@@ -2,11 +2,13 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -99,8 +101,13 @@ func (r *reader) list(ctx context.Context, opts metav1.ListOptions) (runtime.Obj
 	return out, nil
 }
 
-// watch opens the watch. It answers as soon as it stands, whether or not there is news.
+// watch opens the watch. It answers as soon as it stands, whether or not there is news: what
+// has happened since the last one was cut, it cannot tell from nothing at all. Therefore a
+// list comes first, unless the last one ended when it was to end: then it just goes on.
 func (r *reader) watch(outer context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if !r.p.listed() {
+		return nil, apierrors.NewResourceExpired("the watch ended; what has happened since is listed")
+	}
 	ctx, cancel := context.WithCancel(outer)
 	timer := time.AfterFunc(answerWithin, cancel)
 	inner, err := r.c.instances(r.namespace).Watch(ctx, opts)
@@ -113,7 +120,8 @@ func (r *reader) watch(outer context.Context, opts metav1.ListOptions) (watch.In
 	if err != nil {
 		cancel()
 		r.failed(outer, err)
-		return nil, err
+		// client-go would wait and watch again by itself, and only then wait and list.
+		return nil, errors.New(err.Error())
 	}
 	end, recovered := r.p.established()
 	if recovered {
@@ -123,12 +131,19 @@ func (r *reader) watch(outer context.Context, opts metav1.ListOptions) (watch.In
 	case r.watching <- struct{}{}:
 	default:
 	}
-	s := &stream{inner: inner, events: make(chan watch.Event), stop: cancel}
+	begun, s := time.Now(), &stream{inner: inner, events: make(chan watch.Event), stop: cancel}
 	r.background.Go(func() {
-		defer end()
-		s.run(ctx, &r.c.owners)
+		s.run(ctx, &r.c.owners, func(byServer bool) {
+			end(byServer && opts.TimeoutSeconds != nil && inTime(time.Since(begun), *opts.TimeoutSeconds))
+		})
 	})
 	return s, nil
+}
+
+// inTime reports whether a watch that lasted so long ended because it was asked for so many
+// seconds.
+func inTime(lasted time.Duration, asked int64) bool {
+	return lasted >= time.Duration(asked-1)*time.Second
 }
 
 // failed notes that a list or a watch failed. One that was given up says nothing, and
@@ -179,10 +194,13 @@ func (s *stream) ResultChan() <-chan watch.Event { return s.events }
 // Stop implements watch.Interface.
 func (s *stream) Stop() { s.stop() }
 
-func (s *stream) run(ctx context.Context, owners *ownerSets) {
+// run passes events on until the watch ends, and calls end before anybody else knows.
+func (s *stream) run(ctx context.Context, owners *ownerSets, end func(byServer bool)) {
+	byServer := false
 	defer func() {
 		s.inner.Stop()
 		s.stop()
+		end(byServer)
 		close(s.events)
 	}()
 	for {
@@ -191,6 +209,7 @@ func (s *stream) run(ctx context.Context, owners *ownerSets) {
 			return
 		case e, ok := <-s.inner.ResultChan():
 			if !ok {
+				byServer = true
 				return
 			}
 			if u, ok := e.Object.(*unstructured.Unstructured); ok && e.Type != watch.Error {

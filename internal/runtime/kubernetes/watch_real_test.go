@@ -138,6 +138,29 @@ func cut(r *rig) {
 	}
 }
 
+// backlog holds back the events of the watch that follows after others were turned away, which
+// client-go opens from the last list: nothing may seem to be known of the time in between
+// until it is.
+func backlog(r *rig) {
+	doc := r.doc("a", 1, nil)
+	r.applied(doc, "")
+	r.until("the watch is there", func() bool { return r.proxy.Watches() > 0 })
+	r.proxy.Set(world.Fault{Status: http.StatusTooManyRequests, When: func(c world.Call) bool { return c.Verb == "watch" }})
+	r.proxy.CutWatches()
+	r.until("watches are turned away", func() bool { f := r.observe(doc).Unreadable; return f != nil && f.Count >= 2 })
+	r.edit("a", "kubectl-edit", `{"spec":{"replicas":7}}`)
+	edited := time.Now()
+	r.proxy.Heal()
+	r.proxy.HoldWatches()
+	var o fleet.InstanceObservation
+	r.until("something newer than the edit is known", func() bool { o = r.observe(doc); return o.Begun.After(edited) })
+	equalPaths(r.T, "differences", o.Resource.Differs, "spec.replicas")
+	if d := time.Since(edited); d > 10*time.Second {
+		r.Errorf("known %s after the edit", d)
+	}
+	r.proxy.Heal()
+}
+
 func compacted(r *rig) {
 	doc := r.doc("a", 1, nil)
 	r.applied(doc, "")

@@ -13,6 +13,9 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/world/engine"
 )
 
+// zone is that of the hosts, where the demo brings its own DNS.
+const zone = "kura.test"
+
 // containers is a Podman of the demo's own.
 type containers struct {
 	tags   []string
@@ -23,7 +26,7 @@ type containers struct {
 }
 
 func (g *containers) introduce() string {
-	return "a certificate authority, DNS for kura.test, a Podman of its own, kurad for staging"
+	return "a certificate authority, DNS for " + zone + ", a Podman of its own, kurad for staging"
 }
 
 func (g *containers) open(ctx context.Context, dir string) error {
@@ -56,7 +59,7 @@ func (g *containers) startWorld() error {
 	if err != nil {
 		return err
 	}
-	cert, err := ca.IssueWildcard("kura.test")
+	cert, err := ca.IssueWildcard(zone)
 	if err != nil {
 		return err
 	}
@@ -65,7 +68,7 @@ func (g *containers) startWorld() error {
 		return err
 	}
 	g.ca = files.CA
-	if g.dns, err = world.StartDNS("kura.test"); err != nil {
+	if g.dns, err = world.StartDNS(zone); err != nil {
 		return err
 	}
 	g.dns.SetWildcard(netip.MustParseAddr("127.0.0.1"))
@@ -93,9 +96,7 @@ func (g *containers) serve() []string {
 
 func (g *containers) variables() map[string]string { return map[string]string{"tls_dir": g.tls} }
 
-func (g *containers) curl(hostPort string) []string {
-	return []string{"--cacert", g.ca, "--resolve", hostPort + ":127.0.0.1"}
-}
+func (g *containers) zoned() string { return zone }
 
 func (g *containers) thing() string { return "container" }
 
@@ -132,3 +133,5 @@ func (g *containers) nothingLeft(ctx context.Context) (string, error) {
 func (g *containers) hint() string { return "" }
 
 func (g *containers) target() string { return "demo" }
+
+func (g *containers) stays() bool { return false }

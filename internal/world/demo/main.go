@@ -8,13 +8,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 )
+
+// endings are the signals that end the demo: a closed terminal, too, takes away what was made.
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
 // options are what the command line says.
 type options struct {
@@ -32,18 +37,18 @@ func main() {
 	flag.BoolVar(&o.keep, "keep", false, "leave everything running until interrupted")
 	tags := flag.String("tags", "v1,v2,v3", "three versions of the image; with the second, -lost appended names one that nobody built")
 	kubernetes := flag.Bool("kubernetes", false, "play on Kubernetes")
-	var c cluster
+	c := cluster{environment: "demo"}
 	flag.StringVar(&c.context, "context", "", "context of KUBECONFIG whose cluster is played on, with the controller that is there; by default on a kube-apiserver of the demo's own")
 	flag.StringVar(&c.namespace, "namespace", "kura", "namespace of the instances")
-	flag.StringVar(&c.zone, "zone", "kura.test", "zone of the hosts")
+	flag.StringVar(&c.zone, "zone", zone, "zone of the hosts")
 	flag.StringVar(&c.image, "image", "registry.kura.test/kura/cache", "image without a tag")
 	flag.StringVar(&c.ingress, "ingress-class", "", "ingress class of the hosts")
-	flag.StringVar(&c.flags, "kurad-flags", "", "further flags of kurad serve, such as --probe-ca FILE")
+	flag.StringVar(&c.flags, "kurad-flags", "", "further flags of kurad serve, such as --probe-ca FILE; by that and by --resolver the demo reaches the servers, too")
 	flag.Parse()
 
 	err := o.choose(*tags, *kubernetes, c)
 	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		ctx, stop := signal.NotifyContext(context.Background(), endings...)
 		err = run(ctx, o)
 		stop()
 	}
@@ -71,6 +76,7 @@ func (o *options) choose(tags string, kubernetes bool, c cluster) error {
 		}
 	}
 	if given["context"] {
+		c.environment = ownName()
 		o.ground = &c
 	} else {
 		o.ground = &ownCluster{cluster: c}
@@ -78,13 +84,15 @@ func (o *options) choose(tags string, kubernetes bool, c cluster) error {
 	return nil
 }
 
+// ownName is an environment for one run on somebody's cluster: nobody else's instances bear
+// its label, and nobody else's hosts its suffix.
+func ownName() string { return fmt.Sprintf("demo-%06x", rand.N(1<<24)) }
+
 func run(ctx context.Context, o options) (err error) {
 	s, err := setUp(ctx, o)
 	defer func() {
 		// The demo cleans up whatever happened, and not in the time of an interrupted run.
-		if cleanErr := s.tearDown(context.WithoutCancel(ctx), err != nil); err == nil {
-			err = cleanErr
-		}
+		err = errors.Join(err, s.tearDown(context.WithoutCancel(ctx), err != nil))
 	}()
 	if err != nil {
 		return err
@@ -93,7 +101,17 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	if o.keep {
-		return s.keep(ctx)
+		if err := s.keep(ctx); err != nil || !s.ground.stays() {
+			return err
+		}
+		// The first Ctrl-C ended the waiting. A second one breaks off this, too.
+		ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), endings...)
+		defer stop()
+		return s.farewell(ctx)
 	}
-	return s.farewell(ctx)
+	if err := s.farewell(ctx); err != nil {
+		return err
+	}
+	chapter("The end. `make %s KEEP=1` leaves it running for you to play with.", s.ground.target())
+	return nil
 }

@@ -27,7 +27,7 @@ type ownCluster struct {
 }
 
 func (g *ownCluster) introduce() string {
-	return "kube-apiserver and etcd of its own, a stand-in for the KuraInstance controller, kurad for the environment \"demo\""
+	return "kube-apiserver and etcd of its own, a stand-in for the KuraInstance controller, kurad for the environment \"" + g.environment + "\""
 }
 
 func (g *ownCluster) open(ctx context.Context, dir string) error {
@@ -106,10 +106,8 @@ func (g *ownCluster) variables() map[string]string {
 	return v
 }
 
-func (g *ownCluster) curl(hostPort string) []string {
-	return []string{"--cacert", g.where.CA, "--resolve", hostPort + ":127.0.0.1"}
-}
-
 func (g *ownCluster) hint() string {
 	return strings.Replace(g.cluster.hint(), "kubectl", "kubectl --kubeconfig "+g.admin, 1)
 }
+
+func (g *ownCluster) stays() bool { return false }

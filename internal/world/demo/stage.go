@@ -28,6 +28,7 @@ type stage struct {
 	env     []string // of tofu and of kurad's commands
 	tags    []string // three versions of the image
 	ground  ground
+	asker   *asker
 	daemon  *exec.Cmd
 	ended   chan error
 	daemonW *bytes.Buffer
@@ -45,8 +46,8 @@ type ground interface {
 	serve() []string
 	// variables are those of the configuration.
 	variables() map[string]string
-	// curl are the flags by which curl reaches host:port.
-	curl(hostPort string) []string
+	// zoned is the zone of the hosts.
+	zoned() string
 	// thing is what a server is there.
 	thing() string
 	// remove removes it and returns what a person would have typed.
@@ -63,6 +64,8 @@ type ground interface {
 	hint() string
 	// target is the name in the makefile.
 	target() string
+	// stays: it is there after the demo, which has to take away what it made on it.
+	stays() bool
 }
 
 // setUp starts the ground and the daemon. The stage is never nil, so that what has been
@@ -75,9 +78,6 @@ func setUp(ctx context.Context, o options) (s *stage, err error) {
 	if s.kurad, err = filepath.Abs(filepath.Join(o.bin, "kurad")); err != nil {
 		return s, err
 	}
-	if _, err := exec.LookPath("curl"); err != nil {
-		return s, errors.New("curl is not installed: apt-get install curl")
-	}
 	if s.dir, err = os.MkdirTemp("", "kura-demo-"); err != nil {
 		return s, err
 	}
@@ -86,6 +86,9 @@ func setUp(ctx context.Context, o options) (s *stage, err error) {
 		return s, err
 	}
 	if err := s.mirror(filepath.Join(o.bin, "terraform-provider-kura"), o.hcl); err != nil {
+		return s, err
+	}
+	if s.asker, err = newAsker(s.ground.serve()); err != nil {
 		return s, err
 	}
 	return s, progress("starting kurad", func() error { return s.startDaemon(ctx) })
@@ -175,12 +178,24 @@ func (s *stage) run(ctx context.Context, name string, args ...string) (string, e
 
 // keep waits for Ctrl-C and says what can be tried meanwhile.
 func (s *stage) keep(ctx context.Context) error {
-	chapter("Everything keeps running; Ctrl-C ends it")
+	list, err := s.servers(ctx)
+	if err != nil {
+		return err
+	}
+	curl, err := s.asker.curl(ctx, list[0].PublishedURL)
+	if err != nil {
+		return err
+	}
+	if s.ground.stays() {
+		chapter("Everything keeps running; Ctrl-C destroys what the demo made, and ends it")
+	} else {
+		chapter("Everything keeps running; Ctrl-C ends it")
+	}
 	fmt.Print("In another terminal:\n\n")
 	for _, v := range s.env[len(os.Environ()):] { // what was added
 		fmt.Printf("  export %s\n", v)
 	}
-	fmt.Printf("  %s status --watch\n  cd %s && %s plan\n%s\n", s.kurad, s.hcl, s.tofu, s.ground.hint())
+	fmt.Printf("  %s status --watch\n  cd %s && %s plan\n  %s\n%s\n", s.kurad, s.hcl, s.tofu, curl, s.ground.hint())
 	<-ctx.Done()
 	fmt.Println("\nending")
 	return nil

@@ -56,7 +56,7 @@ func firstPlan(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	show(lines(out, ".kura.test\"", "Plan:"))
+	show(lines(out, "."+s.ground.zoned()+`"`, "Plan:"))
 	return nil
 }
 
@@ -75,11 +75,11 @@ func theyAnswer(ctx context.Context, s *stage) error {
 		return err
 	}
 	for _, v := range list {
-		out, err := s.curl(ctx, v)
+		out, err := s.asker.up(ctx, v.PublishedURL)
 		if err != nil {
 			return err
 		}
-		tell("curl %s/up → %s", v.PublishedURL, out)
+		tell("GET %s/up → %s", v.PublishedURL, out)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func broken(ctx context.Context, s *stage) error {
 		if v.id() != before[i].id() || v.ServingImageTag != s.tags[1] {
 			return fmt.Errorf("%s/%s was touched: %+v", v.Account, v.Region, v)
 		}
-		if _, err := s.curl(ctx, v); err != nil {
+		if _, err := s.asker.up(ctx, v.PublishedURL); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,6 @@ func (s *stage) farewell(ctx context.Context) error {
 		return err
 	}
 	tell("%s", said)
-	fmt.Printf("\n[%3.0fs] The end. `make %s KEEP=1` leaves it running for you to play with.\n", time.Since(begun).Seconds(), s.ground.target())
 	return nil
 }
 
@@ -238,13 +237,6 @@ func (s *stage) apply(ctx context.Context, args ...string) error {
 		show(lines(out, "Apply complete!"))
 	}
 	return err
-}
-
-// curl asks a server whether it is up, as anybody could.
-func (s *stage) curl(ctx context.Context, v server) (string, error) {
-	args := append([]string{"--silent", "--show-error", "--fail", "--max-time", "10"}, s.ground.curl(strings.TrimPrefix(v.PublishedURL, "https://"))...)
-	out, err := s.run(ctx, "curl", append(args, v.PublishedURL+"/up")...)
-	return strings.TrimSpace(out), err
 }
 
 // status shows the table that a person would look at.

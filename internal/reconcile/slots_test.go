@@ -1,0 +1,45 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+func TestP19_aSlotIsNotLostToWhoNoLongerWantsIt(t *testing.T) {
+	var woken []fleet.ServerKey
+	s := slots{kick: func(k fleet.ServerKey) { woken = append(woken, k) }}
+	name := func(what string, i int) fleet.ServerKey {
+		return fleet.ServerKey{Account: fmt.Sprintf("%s%02d", what, i), Region: "eu"}
+	}
+	for i := range effectsAtOnce {
+		if !s.begin(name("busy", i)) {
+			t.Fatalf("no room for %d", i)
+		}
+	}
+	for i := range 3 {
+		if s.begin(name("waits", i)) {
+			t.Fatal("more at once than may be")
+		}
+	}
+	s.end() // the first is paused by now
+	if want := []fleet.ServerKey{name("waits", 0)}; !slices.Equal(woken, want) {
+		t.Fatalf("woken %v, want %v", woken, want)
+	}
+	woken = nil
+	s.forgo(name("waits", 0))
+	if want := []fleet.ServerKey{name("waits", 1)}; !slices.Equal(woken, want) {
+		t.Fatalf("woken %v, want %v", woken, want)
+	}
+	woken = nil
+	s.end() // before the one that was woken begins
+	if want := []fleet.ServerKey{name("waits", 1), name("waits", 2)}; !slices.Equal(woken, want) {
+		t.Fatalf("woken %v, want %v", woken, want)
+	}
+	if !s.begin(name("waits", 2)) || !s.begin(name("waits", 1)) || len(s.queued) != 0 {
+		t.Errorf("who was woken did not begin; %v wait", s.queued)
+	}
+	s.forgo(name("stranger", 0)) // who never waited
+}
