@@ -16,7 +16,8 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/world/kubernetes"
 )
 
-// What was there is deleted with the type.
+// What was there is deleted with the type. The cluster is silent meanwhile: of an object that
+// it names as absent, it would be true that it is gone (P3).
 func TestP2_P18_whileTheTypeIsNotServedNothingFailsAndNothingIsGone(t *testing.T) {
 	t.Parallel()
 	s := newSiteOn(t, ownCluster(t))
@@ -59,6 +60,41 @@ func TestP2_P18_whileTheTypeIsNotServedNothingFailsAndNothingIsGone(t *testing.T
 	}
 	if d := cmp.Diff(servers[0].PublishedURL, k.converged(present, "v1").PublishedURL); d != "" {
 		t.Error(d)
+	}
+}
+
+// A definition that somebody deletes takes its objects along, refuses new ones while it goes,
+// and then the type is not served: no deployment fails for that.
+func TestP2_aTypeThatIsTakenAwayInTheMiddleOfARollOutFailsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSiteOn(t, ownCluster(t))
+	k, servers := s.serving(s.region("kube-crd-live"), []string{"here", "rolling"})
+	here, rolling := keyOf(servers[0]), keyOf(servers[1])
+	name := s.stuck(k, rolling, "v2")
+	if err := s.server.RemoveCRD(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []fleet.ServerKey{here, rolling} {
+		v := k.until(key, "is not served", func(v fleet.ServerView) bool {
+			return v.Verdict == fleet.VerdictUnobserved && v.Reason == fleet.ReasonTypeNotServed
+		})
+		if v.Status == fleet.StatusFailed || v.Deployment.Status == fleet.DeploymentFailed {
+			t.Errorf("%s is %s, its deployment %s; want that nothing failed", key, brief(v), v.Deployment.Status)
+		}
+	}
+	s.release(name)
+	if err := s.server.InstallCRD(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.converged(here, "v1")
+	v := k.converged(rolling, "v2")
+	if v.Deployment.Seq != 2 || v.Deployment.Status != fleet.DeploymentSucceeded {
+		t.Errorf("deployment %d is %s, want the second, succeeded", v.Deployment.Seq, v.Deployment.Status)
+	}
+	for _, key := range []fleet.ServerKey{here, rolling} {
+		if _, text := k.events(key); strings.Contains(text, "Failed") {
+			t.Errorf("events of %s tell of a failure:\n%s", key, text)
+		}
 	}
 }
 
