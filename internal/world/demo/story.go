@@ -28,7 +28,8 @@ type server struct {
 	} `json:"resource"`
 }
 
-// id is what tells the server's container, or its instance, from one made again.
+// id is what tells the server's container, or its instance, from one made again; "" while
+// there is none, or more than one.
 func (v server) id() string {
 	if len(v.Containers) == 1 {
 		return v.Containers[0].ID
@@ -122,7 +123,16 @@ func rollOut(ctx context.Context, s *stage) error {
 	if err := s.apply(ctx, s.tagged()...); err != nil {
 		return err
 	}
-	after, err := s.servers(ctx)
+	var after []server
+	err = wait(ctx, time.Minute, "nothing is left of what was rolled forward", func() (err error) {
+		after, err = s.servers(ctx)
+		for _, v := range after {
+			if v.id() == "" { // a replaced container is listed until it has ended in peace
+				err = errors.Join(err, fmt.Errorf("%s/%s has containers %+v", v.Account, v.Region, v.Containers))
+			}
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
