@@ -14,6 +14,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/stopwatch"
 )
 
 // happen stores an event as a turn would.
@@ -42,7 +43,7 @@ func background(t *testing.T, args ...string) (out, said *lockedBuffer, interrup
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(20 * time.Second):
+		case <-time.After(late):
 			return errors.New("it does not end")
 		}
 	}
@@ -156,6 +157,7 @@ func TestStatusWatch_outlivesARestart(t *testing.T) {
 
 func TestExitCodes_areWhatTheHelpSays(t *testing.T) {
 	noEnvironment(t)
+	watch := stopwatch.Start(t)
 	o := optionsFor(t)
 	p := startInProcess(t, o)
 	declareAcme(t, p.client)
@@ -203,7 +205,7 @@ func TestExitCodes_areWhatTheHelpSays(t *testing.T) {
 		if got := exitCode(err); got != tt.code {
 			t.Errorf("kurad %s ends with %d, want %d: %v", strings.Join(tt.args, " "), got, tt.code, err)
 		}
-		if took := time.Since(began); took > 8*time.Second {
+		if took := watch.Since(began); took > 8*time.Second {
 			t.Errorf("kurad %s took %s", strings.Join(tt.args, " "), took)
 		}
 		if err != nil {
@@ -268,8 +270,8 @@ func TestCompletion_namesWhatThereIs(t *testing.T) {
 	if err := p.end(); err != nil {
 		t.Error(err)
 	}
-	began := time.Now()
-	if got := completed(t, "status "); !strings.HasPrefix(got, ":") || time.Since(began) > 5*time.Second {
+	watch, began := stopwatch.Start(t), time.Now()
+	if got := completed(t, "status "); !strings.HasPrefix(got, ":") || watch.Since(began) > 5*time.Second {
 		t.Errorf("without a daemon: %q after %s, want nothing at once", got, time.Since(began))
 	}
 }

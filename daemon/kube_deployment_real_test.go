@@ -124,8 +124,9 @@ func TestL8_P11_aNewerImageSupersedesTheOneThatIsStuckAndIsAppliedAtOnce(t *test
 	applied := s.await(mark, name, "is applied with v2", func(c change) bool {
 		return c.kind == watch.Modified && c.object.GetGeneration() > 1 && fmt.Sprint(at(c.object, "spec.image")) == imageOf("v2")
 	})
-	t.Logf("v2 was applied %s after its PUT began", applied.at.Sub(begun))
-	if took := applied.at.Sub(begun); took > 5*time.Second {
+	took := applied.at.Sub(begun)
+	t.Logf("v2 was applied %s after its PUT began", took)
+	if min(took, real.stopwatch.Since(begun)) > 5*time.Second {
 		t.Errorf("v2 was applied %s after its PUT, want at once", took)
 	}
 	s.release(name)

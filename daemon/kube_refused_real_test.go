@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,26 +10,6 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/world/kubernetes"
 )
-
-// refusedFor is how long the cluster refuses us in the middle of a roll-out. KURA_TEST_REFUSED_FOR
-// sets another time, such as 10m; cutFor is how long the watch is cut, by KURA_TEST_CUT_FOR.
-func refusedFor(t *testing.T) time.Duration {
-	return lasting(t, "KURA_TEST_REFUSED_FOR", 30*time.Second)
-}
-func cutFor(t *testing.T) time.Duration { return lasting(t, "KURA_TEST_CUT_FOR", 20*time.Second) }
-
-func lasting(t *testing.T, name string, usual time.Duration) time.Duration {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return usual
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		t.Fatalf("%s=%q is no length of time such as 10m", name, text)
-	}
-	return d
-}
 
 func TestP2_L2_aClusterThatRefusesUsInTheMiddleOfARollOutFailsNothing(t *testing.T) {
 	t.Parallel()
@@ -118,7 +97,7 @@ func TestP1_anInvalidManifestFailsAtOnceWithItsFieldAndIsTriedAgainWhenItChanges
 	k.putRegion(good)
 	k.converged(key, "v2")
 	t.Logf("converged %s after the manifest was mended", time.Since(mended))
-	if took := time.Since(mended); took > 10*time.Second {
+	if took := real.stopwatch.Since(mended); took > 10*time.Second {
 		t.Errorf("it took %s: a changed manifest is to be tried at once", took)
 	}
 	if list := k.deployments(key); len(list) != 2 || list[0].Status != fleet.DeploymentFailed {

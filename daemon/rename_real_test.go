@@ -198,7 +198,7 @@ func (m *moving) to(k *kurad, host string) {
 
 func TestH8_L33_aRenamedAccountMovesOnceItsNewHostAnswers(t *testing.T) {
 	t.Parallel()
-	const period = 20 * time.Second
+	const period = 40 * time.Second // far above what the test does while the alias lives
 	k, two := fleetOfTwo(t, region("eu-rename"), [2]string{"ren", "stays"}, "", "--alias-period", period.String())
 	m, other := two[0], two[1]
 	m.to(k, "renewed-eu-rename-staging.kura.test")

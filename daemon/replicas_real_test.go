@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,7 +20,8 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/world/etcd"
 )
 
-// mostGap is how long the writes of a leader, and those of clients, may stand still (G2).
+// mostGap is how long the writes of a leader, and those of clients, may stand still on a
+// machine that keeps up (G2).
 const mostGap = 10 * time.Second
 
 // replica is one of several kurads on one etcd cluster, with a proxy before each member,
@@ -168,13 +170,11 @@ func leaderFaults() []fault {
 	}
 }
 
-// times is how often each fault hits the leader.
-const times = 20
-
 // Three kurads on three members of etcd: whatever happens to the one that leads, another
 // goes on where it was, the rest answer all the time, and no effect happens twice (G2).
 func TestG2_aLeaderThatIsLostIsReplacedAndNothingHappensTwice(t *testing.T) {
 	t.Parallel()
+	times := lostTimes(t)
 	cluster := etcd.Start(t, etcd.Options{Members: 3, TLS: true})
 	for _, f := range leaderFaults() {
 		t.Run(f.name, func(t *testing.T) {
@@ -193,30 +193,32 @@ func TestG2_aLeaderThatIsLostIsReplacedAndNothingHappensTwice(t *testing.T) {
 			}
 			seen := watchContainers(t, f.environment, name)
 			clients := rs.write(name)
-			var slowest time.Duration
+			var gaps []time.Duration
 			for i := range times {
 				key := fleet.ServerKey{Account: accounts[i%len(accounts)], Region: name}
-				slowest = max(slowest, rs.survive(f, key, i))
+				gaps = append(gaps, rs.survive(f, key, i))
 			}
+			slices.Sort(gaps)
 			clients.stop()
 			if clients.gap > mostGap {
 				t.Errorf("the writes of clients stood still for %s, want %s at most", clients.gap, mostGap)
 			}
-			t.Logf("%d times %s: the next leader had stored its first turn after %s at most, writes of clients stood still for %s at most (%d writes, %d reads)",
-				times, f.name, slowest, clients.gap, clients.writes, clients.reads)
+			t.Logf("%d times %s: the next leader had stored its first turn after %s (median), %s (worst), writes of clients stood still for %s at most (%d writes, %d reads)",
+				times, f.name, gaps[times/2], gaps[times-1], clients.gap, clients.writes, clients.reads)
 			eventually(t, "each server has its one container", func() error {
 				if n := len(boxes(t, name, f.environment)); n != len(accounts) {
 					return fmt.Errorf("there are %d for %d servers", n, len(accounts))
 				}
 				return nil
 			})
-			seen.check(t, accounts)
+			seen.check(t, accounts, times)
 		})
 	}
 }
 
 // survive begins a roll-out, lets the fault hit the leader in the middle of it, and sees
-// another one lead it to its end. It returns how long nobody led.
+// another one lead it to its end. It returns for how much of the time in which the machine
+// kept up nobody led.
 func (rs *replicas) survive(f fault, key fleet.ServerKey, i int) time.Duration {
 	t := rs.t
 	t.Helper()
@@ -236,7 +238,7 @@ func (rs *replicas) survive(f fault, key fleet.ServerKey, i int) time.Duration {
 	start := time.Now()
 	next := rs.leader()
 	next.until(key, "is looked at by the next leader", func(v fleet.ServerView) bool { return v.LastObservedAt != nil && v.LastObservedAt.After(start) })
-	gap := time.Since(start)
+	gap := real.stopwatch.Since(start)
 	if gap > mostGap {
 		t.Errorf("%s, time %d: nobody led for %s, want %s at most", f.name, i, gap, mostGap)
 	}
@@ -259,7 +261,7 @@ func (rs *replicas) survive(f fault, key fleet.ServerKey, i int) time.Duration {
 
 // clients write and read all the time, through whatever replica no fault is under way at.
 type clients struct {
-	gap           time.Duration // the longest time without an acknowledged write
+	gap           time.Duration // the longest time without an acknowledged write, on a machine that keeps up
 	writes, reads int
 	stop          func()
 }
@@ -270,7 +272,7 @@ func (rs *replicas) write(region string) *clients {
 	var group sync.WaitGroup
 	group.Go(func() {
 		last := time.Now()
-		defer func() { c.gap = max(c.gap, time.Since(last)) }()
+		defer func() { c.gap = max(c.gap, real.stopwatch.Since(last)) }()
 		for i := 0; ctx.Err() == nil; i++ {
 			list := rs.present()
 			r := list[i%len(list)]
@@ -278,7 +280,7 @@ func (rs *replicas) write(region string) *clients {
 			_, err := r.client.PutAccount(within, fleet.Account{ID: "busy", Labels: map[string]string{"n": fmt.Sprint(i)}}, api.PutOptions{})
 			done()
 			if err == nil {
-				c.gap, c.writes, last = max(c.gap, time.Since(last)), c.writes+1, time.Now()
+				c.gap, c.writes, last = max(c.gap, real.stopwatch.Since(last)), c.writes+1, time.Now()
 			}
 			pause(ctx, 50*time.Millisecond)
 		}
@@ -287,7 +289,7 @@ func (rs *replicas) write(region string) *clients {
 		for i := 0; ctx.Err() == nil; i++ {
 			list := rs.present()
 			r := list[i%len(list)]
-			within, done := context.WithTimeout(ctx, mostGap)
+			within, done := context.WithTimeout(ctx, patience)
 			_, err := r.client.GetServer(within, fleet.ServerKey{Account: "a", Region: region}, api.GetOptions{})
 			done()
 			switch {

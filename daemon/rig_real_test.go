@@ -20,19 +20,21 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/world"
 	"github.com/kurafleet/terraform-provider-kura/internal/world/engine"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/stopwatch"
 )
 
 // rig is what all real tests of this package share; each test has a kurad of its own.
 type rig struct {
-	dir    string
-	kurad  string // the built binary
-	engine *engine.Engine
-	dns    *world.DNS
-	ca     *world.CA
-	tls    string // folder with the certificate, which containers mount
-	kube   kubeCluster
-	files  world.Files
-	ranges atomic.Int32 // port ranges that were given out
+	dir       string
+	kurad     string // the built binary
+	engine    *engine.Engine
+	dns       *world.DNS
+	ca        *world.CA
+	tls       string // folder with the certificate, which containers mount
+	kube      kubeCluster
+	stopwatch *stopwatch.Stopwatch // for what may take only so long
+	files     world.Files
+	ranges    atomic.Int32 // port ranges that were given out
 }
 
 var real *rig
@@ -85,6 +87,7 @@ func newRig(ctx context.Context) (r *rig, err error) {
 	if err != nil {
 		return r, err
 	}
+	r.stopwatch = stopwatch.New(stopwatch.Chore(r.dir))
 	r.tls = filepath.Join(r.dir, "tls")
 	if r.files, err = r.ca.WriteFiles(r.tls, cert); err != nil {
 		return r, err
@@ -107,6 +110,9 @@ func newRig(ctx context.Context) (r *rig, err error) {
 func (r *rig) close() error {
 	var errs []error
 	errs = append(errs, r.kube.close())
+	if r.stopwatch != nil {
+		errs = append(errs, r.stopwatch.Stop())
+	}
 	if r.engine != nil {
 		errs = append(errs, r.engine.Close())
 	}

@@ -77,7 +77,7 @@ func (w *containerWatch) take(list []fleet.Container, region string) {
 }
 
 // check says what was seen that must not be.
-func (w *containerWatch) check(t *testing.T, accounts []string) {
+func (w *containerWatch) check(t *testing.T, accounts []string, rolls int) {
 	t.Helper()
 	w.stop()
 	w.mu.Lock()
@@ -91,7 +91,7 @@ func (w *containerWatch) check(t *testing.T, accounts []string) {
 	if len(w.twice) > 0 {
 		t.Errorf("two containers of one service ran at once: %v", w.twice)
 	}
-	if w.listed < times || len(w.ran) < times {
+	if w.listed < rolls || len(w.ran) < rolls {
 		t.Errorf("%d listings saw %d documents of %d servers: that is too little to tell", w.listed, len(w.ran), len(accounts))
 	}
 }

@@ -5,6 +5,7 @@ package store_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
@@ -14,8 +15,14 @@ import (
 // connect opens the cluster as one kurad does.
 func connect(t *testing.T, c *etcd.Cluster) *store.Cluster {
 	t.Helper()
+	return connectFor(t, c, store.DefaultLeaseTTL)
+}
+
+// connectFor opens the cluster, and leads with a lease of its own length.
+func connectFor(t *testing.T, c *etcd.Cluster, lease time.Duration) *store.Cluster {
+	t.Helper()
 	s, err := store.OpenCluster(store.ClusterOptions{
-		Endpoints: c.Endpoints(), CAFile: c.Files.CA, CertFile: c.Files.Cert, KeyFile: c.Files.Key,
+		Endpoints: c.Endpoints(), CAFile: c.Files.CA, CertFile: c.Files.Cert, KeyFile: c.Files.Key, LeaseTTL: lease,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +42,7 @@ func TestCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := etcd.Start(t, options)
 			conformance.Run(t, func(t *testing.T) store.Store {
-				s := connect(t, cluster)
+				s := connectFor(t, cluster, time.Minute) // no lease runs out, even if the machine stands still
 				if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.DeletePrefix("/")}}); err != nil {
 					t.Fatal(err)
 				}

@@ -64,7 +64,7 @@ func refusedAtOnce(t *testing.T, dir string) {
 	start := time.Now()
 	_, err := store.OpenEmbedded(store.Options{Dir: dir})
 	wantError(t, err, dir, "damaged", "kurad snapshot restore")
-	if took := time.Since(start); took > 20*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %s to say so", took)
 	}
 }

@@ -73,7 +73,7 @@ func TestPodman(t *testing.T) {
 
 func TestP2_stoppedEngineIsUnreachable(t *testing.T) {
 	e := open(t, containers.Config{Name: "local", Socket: podman.Socket()})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if _, err := e.List(ctx); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,11 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/runtime/kubernetes"
 	world "github.com/kurafleet/terraform-provider-kura/internal/world/kubernetes"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/stopwatch"
 )
+
+// patience is how long a test waits for what must happen: far above what it takes.
+const patience = 3 * time.Minute
 
 // rig is a namespace of a real API server, watched by a Cluster through a proxy.
 type rig struct {
@@ -29,6 +33,7 @@ type rig struct {
 	cluster   *kubernetes.Cluster
 	namespace string
 	changes   *changes
+	stopwatch *stopwatch.Stopwatch
 	end       context.CancelFunc
 }
 
@@ -79,7 +84,7 @@ func startAs(t *testing.T, s *world.Server, namespace string) *rig {
 	p, err := s.StartProxy()
 	must(t, err)
 	t.Cleanup(p.Close)
-	r := &rig{T: t, server: s, proxy: p, namespace: namespace, cluster: open(t, p.REST(world.Kurad), "test"), changes: &changes{}}
+	r := &rig{T: t, server: s, proxy: p, namespace: namespace, cluster: open(t, p.REST(world.Kurad), "test"), changes: &changes{}, stopwatch: stopwatch.Start(t)}
 	r.watch()
 	return r
 }
@@ -120,7 +125,7 @@ func (r *rig) doc(name string, revision int, spec map[string]any) fleet.KubeDocu
 }
 
 func (r *rig) execute(task fleet.Task, doc fleet.KubeDocument) fleet.Outcome {
-	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	return r.cluster.Execute(ctx, key, task, doc)
 }
@@ -169,7 +174,7 @@ func (r *rig) see(doc fleet.KubeDocument) *fleet.KubeInstance { return r.observe
 // until waits for what the watch is to show.
 func (r *rig) until(what string, holds func() bool) {
 	r.Helper()
-	deadline, tick := time.After(30*time.Second), time.NewTicker(5*time.Millisecond)
+	deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {

@@ -144,7 +144,7 @@ func TestEngine_twoRunSideBySide(t *testing.T) {
 // get asks until something answers.
 func get(t *testing.T, addr string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
 	tick := time.NewTicker(10 * time.Millisecond)

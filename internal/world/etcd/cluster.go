@@ -21,7 +21,7 @@ import (
 // Program is the environment variable that names the etcd program.
 const Program = "KURA_ETCD"
 
-const readyWithin = 30 * time.Second
+const readyWithin = 3 * time.Minute
 
 // Options say what cluster to run.
 type Options struct {

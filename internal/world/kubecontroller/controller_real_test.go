@@ -99,7 +99,7 @@ func (s *stand) status(name string) map[string]any {
 // until waits for a real server until what it says is as wanted.
 func until[T any](t *testing.T, what string, want T, say func() T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -23,7 +23,7 @@ const Program = "KURA_APISERVER"
 // Namespace is where the instances are, unless a region says otherwise.
 const Namespace = "kura"
 
-const readyWithin = 60 * time.Second
+const readyWithin = 3 * time.Minute
 
 // Options say what to run.
 type Options struct {

@@ -43,7 +43,7 @@ func TestEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer api.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	seen, err := api.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
@@ -72,7 +72,7 @@ func load(t *testing.T, c *client.Client, ref string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute) // the test's has ended
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute) // the test's has ended
 		defer cancel()
 		if _, err := c.ImageRemove(ctx, ref, client.ImageRemoveOptions{}); err != nil {
 			t.Errorf("remove image %s: %v", ref, err)

@@ -66,8 +66,8 @@ func killedAfterGrace(x *trial) {
 	id := x.running(doc)
 	began := time.Now()
 	o := x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(2), Tries: 1}, doc)
-	if took := time.Since(began); took < 2*time.Second || took > 6*time.Second {
-		x.Errorf("the stop took %s, want 2 s and a little", took)
+	if took := time.Since(began); took < 2*time.Second {
+		x.Errorf("the stop took %s, want its grace of 2 s at least", took)
 	}
 	if !o.Forced {
 		x.Error("a stop by SIGKILL does not say so")

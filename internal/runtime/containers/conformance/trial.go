@@ -57,7 +57,7 @@ func (x *trial) config() containers.Config {
 
 // ctx bounds every call, and lives through the cleanup.
 func (x *trial) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	x.Cleanup(cancel)
 	return ctx
 }

@@ -1,0 +1,133 @@
+// Package stopwatch measures time in which the machine keeps up. The machines that tests run
+// on are shared and stand still now and then; a test that bounds how long something takes
+// bounds it by a stopwatch, which leaves out by how much a small chore was late in the same
+// time. On a machine that keeps up that is nothing.
+package stopwatch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	choreEvery = 200 * time.Millisecond
+	// choreTakes is what a chore and the wake-up before it may take on a machine that keeps up.
+	choreTakes = 50 * time.Millisecond
+)
+
+// Stopwatch runs until it is stopped.
+type Stopwatch struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	mu     sync.Mutex
+	delays []delay
+	err    error // of a chore: then nothing is left out any more
+	asked  time.Time
+}
+
+// A delay is a span of time in which the machine was late.
+type delay struct{ from, to time.Time }
+
+// Start returns a stopwatch that ends with its test, and fails it if the chore cannot be done.
+func Start(t testing.TB) *Stopwatch {
+	s := New(Chore(t.TempDir()))
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// New returns a stopwatch that Stop ends. The chore is what such a machine does all day:
+// Chore, where nothing else fits better.
+func New(chore func(context.Context) error) *Stopwatch {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Stopwatch{cancel: cancel, ended: make(chan struct{}), asked: time.Now()}
+	go s.run(ctx, chore)
+	return s
+}
+
+func (s *Stopwatch) run(ctx context.Context, chore func(context.Context) error) {
+	defer close(s.ended)
+	wake := time.NewTimer(choreEvery)
+	defer wake.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake.C:
+		}
+		err := chore(ctx)
+		s.mu.Lock()
+		s.note(time.Now())
+		if err != nil && ctx.Err() == nil {
+			s.err = errors.Join(s.err, err)
+		}
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+		wake.Reset(choreEvery)
+	}
+}
+
+// note ends the chore that was asked for at s.asked.
+func (s *Stopwatch) note(now time.Time) {
+	if late := s.asked.Add(choreEvery + choreTakes); now.After(late) {
+		s.delays = append(s.delays, delay{late, now})
+	}
+	s.asked = now
+}
+
+// Since returns how much of the time since begun the machine kept up.
+func (s *Stopwatch) Since(begun time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	delays := s.delays
+	if late := s.asked.Add(choreEvery + choreTakes); s.err == nil && now.After(late) { // a chore is late just now
+		delays = append(delays[:len(delays):len(delays)], delay{late, now})
+	}
+	kept := now.Sub(begun)
+	for _, d := range delays {
+		if d.from.Before(begun) {
+			d.from = begun
+		}
+		if d.to.After(d.from) {
+			kept -= d.to.Sub(d.from)
+		}
+	}
+	return kept
+}
+
+// Stop ends the stopwatch, and returns why its chore failed, if it did.
+func (s *Stopwatch) Stop() error {
+	s.cancel()
+	<-s.ended
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Chore returns a chore that writes a file of the folder down to the disk and starts a process.
+func Chore(dir string) func(context.Context) error {
+	path := filepath.Join(dir, "chore")
+	return func(ctx context.Context) error {
+		f, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(make([]byte, 4096))
+		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+			return err
+		}
+		return exec.CommandContext(ctx, "true").Run()
+	}
+}

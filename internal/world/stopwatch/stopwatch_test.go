@@ -1,0 +1,68 @@
+package stopwatch_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/world/stopwatch"
+)
+
+func TestStopwatch_leavesOutByHowMuchTheMachineIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var takes atomic.Int64
+		takes.Store(int64(10 * time.Millisecond))
+		s := stopwatch.New(func(context.Context) error { time.Sleep(time.Duration(takes.Load())); return nil }) // the bubble's
+		begun := time.Now()
+		is := func(what string, least, most time.Duration) {
+			t.Helper()
+			if got := s.Since(begun); got < least || got > most {
+				t.Errorf("%s: %s, want %s to %s", what, got, least, most)
+			}
+		}
+		time.Sleep(10 * time.Second) // the bubble's
+		is("a machine that keeps up", 10*time.Second, 10*time.Second)
+		takes.Store(int64(3 * time.Second))
+		time.Sleep(60 * time.Second) // the bubble's
+		is("one that does a minute's chores in 3 s each", 14*time.Second, 16*time.Second)
+		takes.Store(int64(time.Hour))
+		time.Sleep(30 * time.Minute) // the bubble's
+		is("one that stands still", 14*time.Second, 19*time.Second)
+		begun = time.Now()
+		time.Sleep(time.Minute) // the bubble's
+		is("since it stands still", 0, 0)
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestStopwatch_whoseChoreFailsLeavesOutNothingAndSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		want := errors.New("full disk")
+		s := stopwatch.New(func(context.Context) error { return want })
+		begun := time.Now()
+		time.Sleep(time.Minute) // the bubble's
+		if got := s.Since(begun); got != time.Minute {
+			t.Errorf("%s, want a minute", got)
+		}
+		if err := s.Stop(); !errors.Is(err, want) {
+			t.Errorf("err = %v, want %v", err, want)
+		}
+	})
+}
+
+func TestChore_isDone(t *testing.T) {
+	chore := stopwatch.Chore(t.TempDir())
+	for range 2 {
+		if err := chore(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := stopwatch.Chore("/no/such/folder")(t.Context()); err == nil {
+		t.Error("a chore in a folder that is not there is done")
+	}
+}
