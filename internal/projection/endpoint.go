@@ -3,6 +3,7 @@ package projection
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -102,8 +103,21 @@ func (t *turn) done() {
 	}
 	t.s.Clock = fleet.StallClock{}
 	if t.s.Plan == nil {
-		t.s.Attempts, t.s.NextAttempt, t.s.Admitted = 0, nil, false
+		t.s.Attempts, t.s.NextAttempt, t.s.Admitted = 0, t.nextCorrection(), false
 	}
+}
+
+// nextCorrection is when what is settled may be corrected, where that has to wait.
+func (t *turn) nextCorrection() *time.Time {
+	c := t.s.Corrections
+	if c.Count <= promptCorrections {
+		return nil
+	}
+	at := c.Last.Add(backoff(c.Count-promptCorrections, maxRetry, t.in.Intent.Key().String()))
+	if !at.After(t.in.Now) {
+		return nil
+	}
+	return &at
 }
 
 // publish switches the published url in one write and keeps the old host routed for

@@ -415,3 +415,67 @@ func TestP9_whatIsRevertedAgainAndAgainIsAppliedEverLessOften(t *testing.T) {
 		t.Errorf("%d applies in an hour", n)
 	}
 }
+
+// Somebody who undoes each correction after it has settled is answered at once 20 times, then
+// ever less often. Whoever does it now and then is answered at once for ever.
+func TestP9_whatIsUndoneAfterItSettledIsCorrectedAtOnceTwentyTimes(t *testing.T) {
+	p := play(t, settledOn(kube))
+	undo := func() (waited time.Duration) {
+		t.Helper()
+		begun, plans := p.now, p.status.Plans
+		p.change(func(o *object) { o.edited = true })
+		for p.status.Plans == plans {
+			if p.now.Sub(begun) > time.Hour {
+				t.Fatal("it is not corrected")
+			}
+			p.step()
+		}
+		waited = p.now.Sub(begun)
+		p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+		return waited
+	}
+	for n := range 40 {
+		if waited := undo(); waited > time.Second {
+			t.Fatalf("correction %d after %s", n, waited)
+		}
+		p.pass(correctionsForgot + time.Minute).quiet(2)
+	}
+	if p.told("CorrectionsUndone") != 0 {
+		t.Error("edits that are far from one another are called a fight")
+	}
+	var waits []time.Duration
+	for range promptCorrections + 12 {
+		waits = append(waits, undo())
+	}
+	for n, waited := range waits {
+		switch {
+		case n <= promptCorrections && waited > time.Second:
+			t.Errorf("correction %d after %s, want at once", n, waited)
+		case n > promptCorrections+1 && n < promptCorrections+10 && waited < waits[n-1]*5/4:
+			t.Errorf("correction %d after %s, the one before after %s", n, waited, waits[n-1])
+		case n >= promptCorrections+10 && (waited < maxRetry/2 || waited > maxRetry):
+			t.Errorf("correction %d after %s, want about %s", n, waited, maxRetry)
+		}
+	}
+	if p.told("CorrectionsUndone") != 1 {
+		t.Errorf("told %d times", p.told("CorrectionsUndone"))
+	}
+	p.pass(2 * correctionsForgot).quiet(3)
+	if waited := undo(); waited > time.Second {
+		t.Errorf("after a pause it is corrected after %s", waited)
+	}
+	// What is declared anew does not wait for the end of a fight.
+	for range promptCorrections + 5 {
+		undo()
+	}
+	p.change(func(o *object) { o.edited = true })
+	begun, plans := p.now, p.status.Plans
+	p.declare("v2", "")
+	for p.status.Plans == plans {
+		p.step()
+	}
+	if waited := p.now.Sub(begun); waited > time.Second {
+		t.Errorf("v2 is applied after %s", waited)
+	}
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+}
