@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,5 +216,39 @@ func TestL52_aSwappedInstanceIsAppliedOnce(t *testing.T) {
 	}
 	if d := cmp.Diff(history, k.deployments(key)); d != "" {
 		t.Errorf("deployments (-before +after):\n%s", d)
+	}
+}
+
+// A program that undoes each apply, once it has settled, is no reason to apply without end.
+func TestP9_whoeverUndoesEachApplyIsAnsweredEverLessOften(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	k, servers := s.serving(s.region("kube-fight"), []string{"fought-over"}, "--tick", "100ms")
+	key, name := keyOf(servers[0]), servers[0].Instance
+	undo := damage{"spec.replicas", `{"spec":{"replicas":7}}`}
+	var at []time.Time // of each correction
+	for range 24 {
+		k.converged(key, "v1")
+		undo.do(s, name)
+		at = append(at, time.Now())
+	}
+	if n := s.applies(name); n != 1+len(at) {
+		t.Errorf("%d applies, want one for each of %d edits and the first", n, len(at))
+	}
+	for n, least := range map[int]time.Duration{21: 1500 * time.Millisecond, 22: 3 * time.Second, 23: 6 * time.Second} { // 2, 4 and 8 s, less a fifth
+		if waited := at[n].Sub(at[n-1]); waited < least {
+			t.Errorf("correction %d came %s after the one before, want %s at least", n+1, waited, least)
+		}
+	}
+	t.Logf("the first 20 corrections took %s, the next four %s", at[19].Sub(at[0]), at[23].Sub(at[19]))
+	if reasons, text := k.events(key); !slices.Contains(reasons, "CorrectionsUndone") || !strings.Contains(text, "spec.replicas by kubectl-edit") {
+		t.Errorf("no event tells of it:\n%s", text)
+	}
+	s.edit(name, undo.patch)
+	begun := time.Now()
+	k.put(key, "v2")
+	k.converged(key, "v2")
+	if took := real.stopwatch.Since(begun); took > 6*time.Second {
+		t.Errorf("v2 ran %s after it was declared: what is new does not wait", took)
 	}
 }

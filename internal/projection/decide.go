@@ -118,7 +118,7 @@ func (o *Output) corrected(in Input) {
 		c.Count = 0
 	}
 	c.Count, c.Last = c.Count+1, in.Now
-	if c.Count == promptCorrections+1 {
+	if c.Count == promptCorrections {
 		o.notes = append(o.notes, event(in, fleet.EventWarning, "CorrectionsUndone",
 			fmt.Sprintf("what was applied was undone %d times, at last %s; the next corrections wait, %s at most", c.Count, o.undone(), maxRetry)))
 	}

@@ -110,10 +110,10 @@ func (t *turn) done() {
 // nextCorrection is when what is settled may be corrected, where that has to wait.
 func (t *turn) nextCorrection() *time.Time {
 	c := t.s.Corrections
-	if c.Count <= promptCorrections {
+	if c.Count < promptCorrections {
 		return nil
 	}
-	at := c.Last.Add(backoff(c.Count-promptCorrections, maxRetry, t.in.Intent.Key().String()))
+	at := c.Last.Add(backoff(1+c.Count-promptCorrections, maxRetry, t.in.Intent.Key().String()))
 	if !at.After(t.in.Now) {
 		return nil
 	}
