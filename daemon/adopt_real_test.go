@@ -18,13 +18,9 @@ import (
 // returns its id and the host port that it publishes.
 func handMade(t *testing.T, name, tag, account string, more ...string) (id string, port int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := net.ResolveTCPAddr("tcp", freeAddress(t))
 	if err != nil {
 		t.Fatal(err)
-	}
-	address, ok := l.Addr().(*net.TCPAddr)
-	if err := l.Close(); err != nil || !ok {
-		t.Fatal(ok, err)
 	}
 	t.Cleanup(func() {
 		if _, err := real.engine.Podman(context.WithoutCancel(t.Context()), "rm", "--force", "--ignore", "--time", "0", name); err != nil {

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/process"
 )
 
 var historySeed = flag.Uint64("history.seed", 0, "seed of the history test's choices; 0: another one each time")
@@ -116,28 +116,14 @@ func TestG1_killedAtRandomDuring50RollOutsUnder16ClientsNothingAcknowledgedIsLos
 	}
 }
 
-// freeAddress is an address for a kurad that comes back to it: nobody is given its port
-// while kurad is away, for it is below those that the system hands out.
+// freeAddress is an address for a kurad that comes back to it.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	var first, last int
-	if _, err := fmt.Sscanf(real.portRange(), "%d-%d", &first, &last); err != nil {
+	address, err := process.FreeAddress()
+	if err != nil {
 		t.Fatal(err)
 	}
-	var errs []error
-	for port := first; port <= last; port++ {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return l.Addr().String()
-	}
-	t.Fatal(errors.Join(errs...))
-	return ""
+	return address
 }
 
 // heal declares a good image that no caller has declared, unless the server is on its

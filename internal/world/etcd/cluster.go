@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/world"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/process"
 )
 
 // Program is the environment variable that names the etcd program.
@@ -49,9 +48,7 @@ type Member struct {
 
 	cluster *Cluster
 	name    string
-	args    []string
-	log     string
-	process *exec.Cmd
+	process process.Process
 }
 
 // Start runs a cluster and returns when every member is ready.
@@ -75,18 +72,17 @@ func Start(t testing.TB, o Options) *Cluster {
 	var peers, initial []string
 	for i := range max(o.Members, 1) {
 		m := &Member{cluster: c, name: fmt.Sprintf("m%d", i), Endpoint: scheme + "://" + freeAddress(t)}
-		m.log = filepath.Join(dir, m.name+".log")
+		m.process.Log = filepath.Join(dir, m.name+".log")
 		peers = append(peers, "http://"+freeAddress(t))
 		initial = append(initial, m.name+"="+peers[i])
 		c.Members = append(c.Members, m)
 	}
 	for i, m := range c.Members {
-		m.args = append([]string{
+		m.process.Args = append([]string{
 			program, "--name", m.name, "--data-dir", filepath.Join(dir, m.name), "--log-level", "warn",
 			"--listen-client-urls", m.Endpoint, "--advertise-client-urls", m.Endpoint,
 			"--listen-peer-urls", peers[i], "--initial-advertise-peer-urls", peers[i],
 			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-token", dir,
-			"--heartbeat-interval", "50", "--election-timeout", "500",
 			// What a killed process has written is still there; only a machine that loses power forgets it.
 			"--unsafe-no-fsync",
 		}, serve...)
@@ -96,7 +92,7 @@ func Start(t testing.TB, o Options) *Cluster {
 		for _, m := range c.Members {
 			m.Kill()
 			if t.Failed() {
-				t.Logf("etcd %s:\n%s", m.name, m.said())
+				t.Logf("etcd %s:\n%s", m.name, m.process.Said())
 			}
 		}
 	})
@@ -145,17 +141,7 @@ func (m *Member) Address() string {
 }
 
 // Kill ends the process as kill -9 does. A member that does not run stays so.
-func (m *Member) Kill() {
-	m.cluster.t.Helper()
-	if m.process == nil {
-		return
-	}
-	if err := m.process.Process.Kill(); err != nil {
-		m.cluster.t.Errorf("kill etcd %s: %v", m.name, err)
-	}
-	_ = m.process.Wait() // says that it was killed
-	m.process = nil
-}
+func (m *Member) Kill() { m.process.Kill() }
 
 // Stop freezes the process: it keeps its connections and answers nothing.
 func (m *Member) Stop() { m.cluster.t.Helper(); m.signal(syscall.SIGSTOP) }
@@ -185,9 +171,11 @@ func (m *Member) WaitReady() {
 			return
 		}
 		select {
+		case <-m.process.Ended():
+			m.cluster.t.Fatalf("etcd %s has ended:\n%s", m.name, m.process.Said())
 		case <-tick.C:
 		case <-ctx.Done():
-			m.cluster.t.Fatalf("etcd %s is not ready after %s: %v\n%s", m.name, readyWithin, err, m.said())
+			m.cluster.t.Fatalf("etcd %s is not ready after %s: %v\n%s", m.name, readyWithin, err, m.process.Said())
 		}
 	}
 }
@@ -210,48 +198,23 @@ func (m *Member) ready(ctx context.Context) error {
 
 func (m *Member) start() {
 	m.cluster.t.Helper()
-	out, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		m.cluster.t.Fatal(err)
-	}
-	defer out.Close()
-	// Not with the test's context: cleanup ends it, after the stores that use it.
-	m.process = exec.Command(m.args[0], m.args[1:]...)
-	m.process.Stdout, m.process.Stderr = out, out
-	m.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.process.Start(); err != nil {
-		m.process = nil
-		m.cluster.t.Fatalf("start etcd %s: %v", m.name, err)
+		m.cluster.t.Fatal(err)
 	}
 }
 
 func (m *Member) signal(s syscall.Signal) {
 	m.cluster.t.Helper()
-	if m.process == nil {
-		m.cluster.t.Fatalf("etcd %s does not run", m.name)
-	}
-	if err := m.process.Process.Signal(s); err != nil {
-		m.cluster.t.Fatalf("signal %s to etcd %s: %v", s, m.name, err)
+	if err := m.process.Signal(s); err != nil {
+		m.cluster.t.Fatalf("member %s: %v", m.name, err)
 	}
 }
 
-// said returns the end of what the member has logged.
-func (m *Member) said() string {
-	b, err := os.ReadFile(m.log)
-	if err != nil {
-		return err.Error()
-	}
-	const most = 4 << 10
-	return string(b[max(0, len(b)-most):])
-}
-
-// freeAddress returns a loopback address that nobody listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := process.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }

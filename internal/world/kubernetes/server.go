@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/world"
 	"github.com/kurafleet/terraform-provider-kura/internal/world/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/process"
 )
 
 // Program is the environment variable that names the kube-apiserver program.
@@ -40,7 +42,7 @@ type Server struct {
 	dir, host       string // host is host:port of the apiserver
 	ca              *world.CA
 	files           world.Files
-	etcd, apiserver *process
+	etcd, apiserver *process.Process
 	admin           *rest.Config
 }
 
@@ -52,7 +54,7 @@ func Start(t testing.TB, o Options) *Server {
 	t.Cleanup(func() {
 		s.Close()
 		if t.Failed() && s.host != "" {
-			t.Logf("kube-apiserver:\n%s\netcd:\n%s", s.apiserver.said(), s.etcd.said())
+			t.Logf("kube-apiserver:\n%s\netcd:\n%s", s.apiserver.Said(), s.etcd.Said())
 		}
 	})
 	if err != nil {
@@ -63,7 +65,7 @@ func Start(t testing.TB, o Options) *Server {
 
 // Open runs a server until Close, which is to be called whether it succeeds or not.
 func Open(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{dir: o.Dir, etcd: &process{}, apiserver: &process{}}
+	s := &Server{dir: o.Dir, etcd: &process.Process{}, apiserver: &process.Process{}}
 	if err := s.open(ctx); err != nil {
 		return s, fmt.Errorf("run a kube-apiserver: %w", err)
 	}
@@ -77,21 +79,25 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context) error {
-	ports, err := s.prepare()
+	addresses, err := s.prepare()
 	if err != nil {
 		return err
 	}
-	client, peer := "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
-	s.etcd.args = append(s.etcd.args, "--name", "etcd", "--data-dir", filepath.Join(s.dir, "etcd"), "--log-level", "warn",
+	client, peer := "http://"+addresses[0], "http://"+addresses[1]
+	_, port, err := net.SplitHostPort(s.host)
+	if err != nil {
+		return err
+	}
+	s.etcd.Args = append(s.etcd.Args, "--name", "etcd", "--data-dir", filepath.Join(s.dir, "etcd"), "--log-level", "warn",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "etcd="+peer,
 		// What a killed process has written is still there; only a machine that loses power forgets it.
 		"--unsafe-no-fsync")
-	if err := s.etcd.start(); err != nil {
+	if err := s.etcd.Start(); err != nil {
 		return err
 	}
-	s.apiserver.args = append(s.apiserver.args, "--etcd-servers", client,
-		"--bind-address", "127.0.0.1", "--secure-port", ports[2],
+	s.apiserver.Args = append(s.apiserver.Args, "--etcd-servers", client,
+		"--bind-address", "127.0.0.1", "--secure-port", port,
 		"--tls-cert-file", s.files.Cert, "--tls-private-key-file", s.files.Key,
 		"--token-auth-file", filepath.Join(s.dir, "tokens.csv"), "--authorization-mode", "RBAC",
 		// Any key pair does for the tokens of service accounts; nobody asks for one.
@@ -102,39 +108,39 @@ func (s *Server) open(ctx context.Context) error {
 		"--disable-admission-plugins", "ServiceAccount,TaintNodesByCondition",
 		// Two cores run the tests as well, and nobody is to be kept waiting by fairness between them.
 		"--enable-priority-and-fairness=false", "--max-requests-inflight", "0", "--max-mutating-requests-inflight", "0")
-	if err := s.apiserver.start(); err != nil {
+	if err := s.apiserver.Start(); err != nil {
 		return err
 	}
 	return s.WaitReady(ctx)
 }
 
-// prepare finds the programs and three ports, and writes keys and tokens.
-func (s *Server) prepare() (ports [3]string, err error) {
-	for name, p := range map[string]*process{etcd.Program: s.etcd, Program: s.apiserver} {
+// prepare finds the programs and addresses for etcd, and one for the apiserver, and writes
+// keys and tokens.
+func (s *Server) prepare() (addresses [2]string, err error) {
+	for name, p := range map[string]*process.Process{etcd.Program: s.etcd, Program: s.apiserver} {
 		program := os.Getenv(name)
 		if program == "" {
-			return ports, fmt.Errorf("%s is not set: run it through make test, or set it to what internal/tools/build.sh %s prints", name, tools[name])
+			return addresses, fmt.Errorf("%s is not set: run it through make test, or set it to what internal/tools/build.sh %s prints", name, tools[name])
 		}
-		p.args, p.log = []string{program}, filepath.Join(s.dir, filepath.Base(program)+".log")
+		p.Args, p.Log = []string{program}, filepath.Join(s.dir, filepath.Base(program)+".log")
 	}
-	for i := range ports {
-		if ports[i], err = freePort(); err != nil {
-			return ports, err
+	for _, address := range []*string{&addresses[0], &addresses[1], &s.host} {
+		if *address, err = process.FreeAddress(); err != nil {
+			return addresses, err
 		}
 	}
-	s.host = "127.0.0.1:" + ports[2]
 	if s.ca, err = world.NewCA(); err != nil {
-		return ports, err
+		return addresses, err
 	}
 	certificate, err := s.ca.Issue("127.0.0.1", "localhost")
 	if err != nil {
-		return ports, err
+		return addresses, err
 	}
 	if s.files, err = s.ca.WriteFiles(filepath.Join(s.dir, "tls"), certificate); err != nil {
-		return ports, err
+		return addresses, err
 	}
 	s.admin = s.REST(Admin)
-	return ports, os.WriteFile(filepath.Join(s.dir, "tokens.csv"), tokens(), 0o600)
+	return addresses, os.WriteFile(filepath.Join(s.dir, "tokens.csv"), tokens(), 0o600)
 }
 
 // tools are what builds the programs, by their variables.
@@ -145,23 +151,23 @@ func (s *Server) Address() string { return s.host }
 
 // Close ends both programs.
 func (s *Server) Close() {
-	s.apiserver.kill()
-	s.etcd.kill()
+	s.apiserver.Kill()
+	s.etcd.Kill()
 }
 
 // Stop freezes the apiserver: it keeps its connections and answers nothing.
-func (s *Server) Stop() error { return s.apiserver.signal(syscall.SIGSTOP) }
+func (s *Server) Stop() error { return s.apiserver.Signal(syscall.SIGSTOP) }
 
 // Continue lets a stopped apiserver go on.
-func (s *Server) Continue() error { return s.apiserver.signal(syscall.SIGCONT) }
+func (s *Server) Continue() error { return s.apiserver.Signal(syscall.SIGCONT) }
 
 // Kill ends the apiserver as kill -9 does; etcd goes on.
-func (s *Server) Kill() { s.apiserver.kill() }
+func (s *Server) Kill() { s.apiserver.Kill() }
 
 // Restart starts the apiserver again with what it had, and waits until it is ready.
 func (s *Server) Restart(ctx context.Context) error {
 	s.Kill()
-	if err := s.apiserver.start(); err != nil {
+	if err := s.apiserver.Start(); err != nil {
 		return err
 	}
 	return s.WaitReady(ctx)
@@ -176,10 +182,10 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	defer client.CloseIdleConnections()
 	client.Timeout = 2 * time.Second
 	err = poll(ctx, readyWithin, func() error {
-		for _, p := range []*process{s.etcd, s.apiserver} {
+		for _, p := range []*process.Process{s.etcd, s.apiserver} {
 			select {
-			case <-p.ended:
-				return final{fmt.Errorf("%s has ended:\n%s", p.name(), p.said())}
+			case <-p.Ended():
+				return final{fmt.Errorf("%s has ended:\n%s", p.Name(), p.Said())}
 			default:
 			}
 		}

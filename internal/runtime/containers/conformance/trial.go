@@ -5,9 +5,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -109,18 +109,24 @@ func (x *trial) doc(service, image string, change ...func(*fleet.ServiceDocument
 
 func grace(seconds int) fleet.Duration { return fleet.Duration(time.Duration(seconds) * time.Second) }
 
+// freePort is one that nobody listens on, and that the system gives to nobody who connects.
 func (x *trial) freePort() int {
 	x.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		x.Fatal(err)
+	var last error
+	for range 1000 {
+		port := 29000 + mathrand.IntN(1000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			last = err
+			continue
+		}
+		if err := l.Close(); err != nil {
+			x.Fatal(err)
+		}
+		return port
 	}
-	defer l.Close()
-	addr, err := netip.ParseAddrPort(l.Addr().String())
-	if err != nil {
-		x.Fatal(err)
-	}
-	return int(addr.Port())
+	x.Fatalf("no port of 29000-29999 is free: %v", last)
+	return 0
 }
 
 func (x *trial) do(e *containers.Endpoint, task fleet.Task, doc *fleet.ServiceDocument) fleet.Outcome {
