@@ -147,12 +147,12 @@ func TestL62_containerThatIgnoresSIGTERMIsKilledAfterItsGrace(t *testing.T) {
 	if reasons, messages := k.events(key); slices.Contains(reasons, "GraceExceeded") {
 		t.Fatalf("GraceExceeded before anything was stopped:\n%s", messages)
 	}
+	begun := time.Now()
 	k.put(key, "v3")
 	stopping := k.until(key, "stops the old container", func(v fleet.ServerView) bool {
 		i := v.Plan.Current()
 		return i >= 0 && v.Plan.Tasks[i].Kind == fleet.TaskStop && v.Plan.Tasks[i].State == fleet.TaskRunning
 	})
-	begun := time.Now()
 	if !hasReason(stopping, fleet.ConditionProgressing, fleet.True, fleet.ReasonReplacing) {
 		t.Errorf("while it is replaced the server is %s; want Progressing=True/Replacing", brief(stopping))
 	}
@@ -161,9 +161,9 @@ func TestL62_containerThatIgnoresSIGTERMIsKilledAfterItsGrace(t *testing.T) {
 		return i < 0 || v.Plan.Tasks[i].Kind != fleet.TaskStop
 	})
 	took := time.Since(begun)
-	t.Logf("stopped after %.1f s with a grace of 2 s", took.Seconds())
-	if took < time.Second || real.stopwatch.Since(begun) > 12*time.Second {
-		t.Errorf("the stop took %s, want about its grace of 2 s", took)
+	t.Logf("stopped %.1f s after v3 was declared, with a grace of 2 s", took.Seconds())
+	if took < 2*time.Second || real.stopwatch.Since(begun) > 15*time.Second {
+		t.Errorf("it was stopped after %s, want its grace of 2 s and a little", took)
 	}
 	heals(k, key, before)
 	if reasons, messages := k.events(key); !slices.Contains(reasons, "GraceExceeded") {
