@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -216,38 +215,5 @@ func TestL52_aSwappedInstanceIsAppliedOnce(t *testing.T) {
 	}
 	if d := cmp.Diff(history, k.deployments(key)); d != "" {
 		t.Errorf("deployments (-before +after):\n%s", d)
-	}
-}
-
-// A program that undoes each apply, once it has settled, is no reason to apply without end.
-func TestP9_whoeverUndoesEachApplyIsAnsweredEverLessOften(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	k, servers := s.serving(s.region("kube-fight"), []string{"fought-over"}, "--tick", "100ms")
-	key, name := keyOf(servers[0]), servers[0].Instance
-	undo := damage{"spec.replicas", `{"spec":{"replicas":7}}`}
-	var at []time.Time // of each correction
-	for range 24 {
-		k.converged(key, "v1")
-		undo.do(s, name)
-		at = append(at, time.Now())
-	}
-	if n := s.applies(name); n != 1+len(at) {
-		t.Errorf("%d applies, want one for each of %d edits and the first", n, len(at))
-	}
-	prompt, waited := at[19].Sub(at[0]), at[23].Sub(at[19])
-	t.Logf("the first 20 corrections took %s, the next four %s", prompt, waited)
-	if waited < 10*time.Second { // 1, 2, 4 and 8 s, less a fifth and what the watch that sees them is late
-		t.Errorf("four corrections after the first 20 came within %s, want 12 s at least", waited)
-	}
-	if reasons, text := k.events(key); !slices.Contains(reasons, "CorrectionsUndone") || !strings.Contains(text, "spec.replicas by kubectl-edit") {
-		t.Errorf("no event tells of it:\n%s", text)
-	}
-	s.edit(name, undo.patch)
-	begun := time.Now()
-	k.put(key, "v2")
-	k.converged(key, "v2")
-	if took := real.stopwatch.Since(begun); took > 6*time.Second {
-		t.Errorf("v2 ran %s after it was declared: what is new does not wait", took)
 	}
 }

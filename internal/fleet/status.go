@@ -80,8 +80,6 @@ type Status struct {
 	// NextAttempt (P9).
 	Attempts    int        `json:"attempts,omitempty"`
 	NextAttempt *time.Time `json:"next_attempt,omitempty"`
-	// Corrections counts how often what had settled was put right again.
-	Corrections Corrections `json:"corrections,omitzero"`
 	// Plans counts all plans ever stored for the server; it makes task ids new in
 	// each plan (S5).
 	Plans int64 `json:"plans,omitempty"`
@@ -119,13 +117,6 @@ type Alias struct {
 type Settled struct {
 	Generation int64  `json:"generation"`
 	Revision   string `json:"revision"`
-}
-
-// Corrections counts corrections of a settled server that follow one another closely, as
-// they do where somebody undoes each.
-type Corrections struct {
-	Count int       `json:"count"`
-	Last  time.Time `json:"last"`
 }
 
 // Refusal is a runtime's refusal of a task.

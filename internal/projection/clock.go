@@ -15,11 +15,6 @@ const (
 	quickExit     = 10 * time.Second // C11
 	stableRun     = 10 * time.Second // what ends a crash loop
 	crashLoopFrom = 3                // C11: quick exits
-
-	// Each of so many corrections follows at once on what it corrects (P14). The ones after
-	// them wait as attempts do (P9): somebody undoes them, and would be answered for ever.
-	promptCorrections = 20
-	correctionsForgot = 2 * maxRetry // without any
 )
 
 // startClock counts for a cause; while it counts already, the first cause stays.

@@ -3,7 +3,6 @@ package projection
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -85,9 +84,6 @@ func Decide(in Input) Output {
 		s.Intended = plan
 	} else {
 		s.Plan = plan
-		if s.Attempts == 0 && corrects(in, *plan) {
-			out.corrected(in)
-		}
 		s.Attempts, s.Plans = plan.Attempt, s.Plans+1
 		s.NextAttempt = nil
 		if needsPlace(*plan) {
@@ -102,39 +98,6 @@ func Decide(in Input) Output {
 	out.Unsettled = Unsettled(out.Status)
 	report(in, &out)
 	return out
-}
-
-// corrects reports whether the plan puts right what had settled and was changed by somebody
-// else. Only a cluster has others who write.
-func corrects(in Input, p fleet.Plan) bool {
-	return in.kubernetes() && in.Prev != nil && p.Kind != fleet.PlanDestroy && !in.Latest.Status.Open() &&
-		in.Prev.Settled == fleet.Settled{Generation: p.Generation, Revision: p.Revision}
-}
-
-// corrected counts a correction, and says once that the following ones wait.
-func (o *Output) corrected(in Input) {
-	c := &o.Status.Corrections
-	if in.Now.Sub(c.Last) > correctionsForgot {
-		c.Count = 0
-	}
-	c.Count, c.Last = c.Count+1, in.Now
-	if c.Count == promptCorrections {
-		o.notes = append(o.notes, event(in, fleet.EventWarning, "CorrectionsUndone",
-			fmt.Sprintf("what was applied was undone %d times, at last %s; the next corrections wait, %s at most", c.Count, o.undone(), maxRetry)))
-	}
-}
-
-// undone says what was changed, and by whom.
-func (o *Output) undone() string {
-	r := o.Status.Resource
-	if r == nil || len(r.Differs) == 0 {
-		return "by a deletion"
-	}
-	d := r.Differs[0]
-	if d.Manager == "" {
-		return "in " + d.Path
-	}
-	return "in " + d.Path + " by " + d.Manager
 }
 
 // Changed reports whether the output differs from what is stored, so that a converged

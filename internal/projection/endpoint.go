@@ -3,7 +3,6 @@ package projection
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -103,21 +102,8 @@ func (t *turn) done() {
 	}
 	t.s.Clock = fleet.StallClock{}
 	if t.s.Plan == nil {
-		t.s.Attempts, t.s.NextAttempt, t.s.Admitted = 0, t.nextCorrection(), false
+		t.s.Attempts, t.s.NextAttempt, t.s.Admitted = 0, nil, false
 	}
-}
-
-// nextCorrection is when what is settled may be corrected, where that has to wait.
-func (t *turn) nextCorrection() *time.Time {
-	c := t.s.Corrections
-	if c.Count < promptCorrections {
-		return nil
-	}
-	at := c.Last.Add(backoff(1+c.Count-promptCorrections, maxRetry, t.in.Intent.Key().String()))
-	if !at.After(t.in.Now) {
-		return nil
-	}
-	return &at
 }
 
 // publish switches the published url in one write and keeps the old host routed for

@@ -125,7 +125,7 @@ func (t *turn) newKey() bool {
 		t.become(fleet.StatusProvisioning, "", "")
 	}
 	t.s.Refusal, t.s.Attempts, t.s.NextAttempt, t.s.Crashes, t.s.ConvergedAt = nil, 0, nil, nil, nil
-	t.s.Clock, t.s.Corrections = fleet.StallClock{}, fleet.Corrections{}
+	t.s.Clock = fleet.StallClock{}
 	return false
 }
 
