@@ -23,23 +23,28 @@ const (
 
 // Stopwatch runs until it is stopped.
 type Stopwatch struct {
-	cancel context.CancelFunc
-	ended  chan struct{}
-	mu     sync.Mutex
-	delays []delay
-	err    error // of a chore: then nothing is left out any more
-	asked  time.Time
+	cancel  context.CancelFunc
+	ended   chan struct{}
+	mu      sync.Mutex
+	delays  []delay
+	running bool // until it is stopped, or a chore fails
+	err     error
+	asked   time.Time
 }
 
 // A delay is a span of time in which the machine was late.
 type delay struct{ from, to time.Time }
 
-// Start returns a stopwatch that ends with its test, and fails it if the chore cannot be done.
+// Start returns a stopwatch that ends with its test, logs what it left out, and fails the
+// test if the chore cannot be done.
 func Start(t testing.TB) *Stopwatch {
 	s := New(Chore(t.TempDir()))
 	t.Cleanup(func() {
 		if err := s.Stop(); err != nil {
 			t.Error(err)
+		}
+		if late := s.Late(); late > 0 {
+			t.Logf("the machine was late by %s in all", late)
 		}
 	})
 	return s
@@ -49,13 +54,14 @@ func Start(t testing.TB) *Stopwatch {
 // Chore, where nothing else fits better.
 func New(chore func(context.Context) error) *Stopwatch {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Stopwatch{cancel: cancel, ended: make(chan struct{}), asked: time.Now()}
+	s := &Stopwatch{cancel: cancel, ended: make(chan struct{}), running: true, asked: time.Now()}
 	go s.run(ctx, chore)
 	return s
 }
 
 func (s *Stopwatch) run(ctx context.Context, chore func(context.Context) error) {
 	defer close(s.ended)
+	defer s.end()
 	wake := time.NewTimer(choreEvery)
 	defer wake.Stop()
 	for {
@@ -78,6 +84,13 @@ func (s *Stopwatch) run(ctx context.Context, chore func(context.Context) error) 
 	}
 }
 
+// end makes that nothing is left out any more.
+func (s *Stopwatch) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = false
+}
+
 // note ends the chore that was asked for at s.asked.
 func (s *Stopwatch) note(now time.Time) {
 	if late := s.asked.Add(choreEvery + choreTakes); now.After(late) {
@@ -92,7 +105,7 @@ func (s *Stopwatch) Since(begun time.Time) time.Duration {
 	defer s.mu.Unlock()
 	now := time.Now()
 	delays := s.delays
-	if late := s.asked.Add(choreEvery + choreTakes); s.err == nil && now.After(late) { // a chore is late just now
+	if late := s.asked.Add(choreEvery + choreTakes); s.running && now.After(late) { // a chore is late just now
 		delays = append(delays[:len(delays):len(delays)], delay{late, now})
 	}
 	kept := now.Sub(begun)
@@ -107,7 +120,18 @@ func (s *Stopwatch) Since(begun time.Time) time.Duration {
 	return kept
 }
 
-// Stop ends the stopwatch, and returns why its chore failed, if it did.
+// Late returns by how much the chores were late in all.
+func (s *Stopwatch) Late() (sum time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.delays {
+		sum += d.to.Sub(d.from)
+	}
+	return sum
+}
+
+// Stop ends the stopwatch, and returns why its chore failed, if it did. From then on nothing
+// is left out any more.
 func (s *Stopwatch) Stop() error {
 	s.cancel()
 	<-s.ended

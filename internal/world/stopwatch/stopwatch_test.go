@@ -37,6 +37,12 @@ func TestStopwatch_leavesOutByHowMuchTheMachineIsLate(t *testing.T) {
 		if err := s.Stop(); err != nil {
 			t.Error(err)
 		}
+		if late := s.Late(); late < 50*time.Minute {
+			t.Errorf("late by %s in all, want some 76 minutes", late)
+		}
+		begun = time.Now()
+		time.Sleep(time.Minute) // the bubble's
+		is("a minute after the stop", time.Minute, time.Minute)
 	})
 }
 
