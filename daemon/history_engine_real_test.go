@@ -101,18 +101,24 @@ func (w *witness) overlaps() (pairs []string) {
 	return pairs
 }
 
-// accounted checks that the engine holds what kurad's records name, and nothing else.
+// accounted waits until the engine holds what kurad's records name, and nothing else: what
+// a roll-out leaves over is taken away after it has settled.
 func (k *kurad) accounted(region string) {
+	k.t.Helper()
+	eventually(k.t, "records and engine tell the same", func() error { return k.account(region) })
+}
+
+func (k *kurad) account(region string) error {
 	t := k.t
 	t.Helper()
 	list, err := k.client.ListServers(t.Context(), api.ServerFilter{Region: region})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	named, volumes := map[string]string{}, []string{}
 	for _, v := range list {
 		if len(v.Containers) != 1 {
-			t.Errorf("%s/%s names %d containers, want one: %s", v.Account, v.Region, len(v.Containers), brief(v))
+			return fmt.Errorf("%s/%s names %d containers, want one: %s", v.Account, v.Region, len(v.Containers), brief(v))
 		}
 		for _, c := range v.Containers {
 			named[c.ID] = v.Instance + "-cache-staging"
@@ -124,11 +130,11 @@ func (k *kurad) accounted(region string) {
 		held[b.ID] = b.name()
 	}
 	if d := cmp.Diff(named, held); d != "" {
-		t.Errorf("containers (-of kurad's records +on the engine):\n%s", d)
+		return fmt.Errorf("containers (-of kurad's records +on the engine):\n%s", d)
 	}
 	var kept []struct{ Name string }
 	if err := json.Unmarshal([]byte(podman(t, "volume", "ls", "--format", "json", "--filter", "label="+fleet.LabelRegion+"="+region)), &kept); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	names := []string{}
 	for _, v := range kept {
@@ -137,8 +143,9 @@ func (k *kurad) accounted(region string) {
 	slices.Sort(volumes)
 	slices.Sort(names)
 	if d := cmp.Diff(volumes, names); d != "" {
-		t.Errorf("volumes (-of the servers +on the engine):\n%s", d)
+		return fmt.Errorf("volumes (-of the servers +on the engine):\n%s", d)
 	}
+	return nil
 }
 
 // newWitness begins to look at a region, until the test has ended or stop is called.

@@ -129,6 +129,7 @@ func TestP10_imageThatNeverAnswersStallsAndAGoodOneHeals(t *testing.T) {
 				t.Errorf("a container that runs was touched (-before +after):\n%s", d)
 			}
 			reasons, messages := k.events(key)
+			reasons = reasons[slices.Index(reasons, "Active")+1:] // a machine that stands still stalls v1, too
 			if n := len(slices.DeleteFunc(reasons, func(r string) bool { return r != string(fleet.ReasonStalled) })); n != 1 {
 				t.Errorf("%d Stalled events, want exactly one:\n%s", n, messages)
 			}

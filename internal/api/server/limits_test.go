@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -273,5 +274,37 @@ func TestHTTPServer_aHeaderThatIsTooLargeIsRefused(t *testing.T) {
 	}
 	if p := w.problem("PUT", "/v1/accounts/a", strings.Repeat("x", api.MaxBody+1), w.admin); p.Status != 413 || p.Code != fleet.CodeTooLarge {
 		t.Errorf("a body over 1 MiB: %+v", p)
+	}
+}
+
+// deadlined records what deadlines a handler puts on its connection.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlined) SetReadDeadline(at time.Time) error { d.set = append(d.set, at); return nil }
+
+// The body has been read when a handler begins. A deadline on the connection would then end
+// the request's context: a write that takes longer would be told that its client went away.
+func TestLimits_aWriteMayTakeLongerThanItsBodyMayTakeToArrive(t *testing.T) {
+	w := newWorld(t)
+	for _, call := range []struct{ method, path, body string }{
+		{"PUT", "/v1/accounts/acme", `{"id":"acme"}`},
+		{"POST", "/v1/tokens", `{"name":"ci","scope":"read"}`},
+	} {
+		r := httptest.NewRequest(call.method, call.path, strings.NewReader(call.body))
+		r.Header.Set("Authorization", "Bearer "+w.admin)
+		r.Header.Set("Content-Type", "application/json")
+		got := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+		w.api.ServeHTTP(got, r)
+		if got.Code != http.StatusCreated {
+			t.Errorf("%s %s: %d %s", call.method, call.path, got.Code, got.Body)
+		}
+		for _, at := range got.set {
+			if !at.IsZero() {
+				t.Errorf("%s %s ends at %s", call.method, call.path, at)
+			}
+		}
 	}
 }

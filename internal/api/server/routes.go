@@ -85,6 +85,7 @@ func handle[I, O any](s *Server, r route, h func(context.Context, *I) (*O, error
 		Middlewares:      huma.Middlewares{s.authorize(r), s.passOn(r)},
 		SkipValidateBody: true,
 		MaxBodyBytes:     api.MaxBody + 1, // withLimits has checked it
+		BodyReadTimeout:  -1,              // and read it; a deadline would end the request's context in the middle of a write
 		Security:         []map[string][]string{{"token": {}}},
 		Responses:        map[string]*huma.Response{"default": s.problemResponse()},
 	}
