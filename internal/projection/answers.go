@@ -74,7 +74,7 @@ func (t *turn) effectsUntil(at time.Time) {
 // still land until the task's deadline (P18); a later answer to the same task would
 // have settled it, for tasks are idempotent.
 func (t *turn) dropPlan() {
-	if i := t.s.Plan.Current(); i >= 0 && unansweredTask(t.s.Plan.Tasks[i]) {
+	if i := t.s.Plan.Current(); i >= 0 && (unansweredTask(t.s.Plan.Tasks[i]) || t.busy()) {
 		t.effectsUntil(*t.s.Plan.Tasks[i].Deadline)
 	}
 	t.s.Plan, t.s.NextAttempt = nil, nil
@@ -149,7 +149,7 @@ func (t *turn) supersede() bool {
 // drifts.
 func (t *turn) dropHeld() bool {
 	p := t.s.Plan
-	if p == nil || t.busy() {
+	if p == nil || t.busy() && !t.lapsed() {
 		return false
 	}
 	paused := t.in.Region.Paused || t.in.Intent.Paused || blocked(t.in.Holds)
@@ -163,6 +163,13 @@ func (t *turn) dropHeld() bool {
 func (t *turn) busy() bool {
 	i := t.s.Plan.Current()
 	return i >= 0 && t.s.Plan.Tasks[i].State == fleet.TaskRunning
+}
+
+// lapsed reports whether the task that runs has none who runs it any more: the process that
+// claimed it is gone, and past its deadline it is nobody's.
+func (t *turn) lapsed() bool {
+	task := t.s.Plan.Tasks[t.s.Plan.Current()]
+	return task.Deadline != nil && !task.Deadline.After(t.in.Now)
 }
 
 // removal reports whether the task only takes away what nothing needs.

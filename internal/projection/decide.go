@@ -44,7 +44,8 @@ type Output struct {
 
 	// Due is when time alone may change the outcome; zero: never.
 	Due time.Time
-	// MayAct says that a task of the stored plan may be claimed.
+	// MayAct says that a task of the stored plan may be claimed, or claimed again where the
+	// process that ran it is no more. A task that runs ends, whatever this says (S11).
 	MayAct bool
 	// NeedFreshRead says that the newest read began before an effect of ours ended.
 	NeedFreshRead bool

@@ -91,7 +91,7 @@ func look(in Input, effects bool) instance {
 		}
 		v.services = append(v.services, s)
 		for _, c := range o.Containers {
-			if c.Name == doc.Name && c.Foreign != "" && in.rule(RuleC7Foreign) {
+			if c.Foreign != "" && s.needs(c.Name) && in.rule(RuleC7Foreign) {
 				v.owner = taken("container "+c.Name, c.Foreign)
 			}
 		}
@@ -179,6 +179,13 @@ func (v *instance) weigh(c fleet.Container, want string) {
 	case v.tag == "" && v.parsable:
 		v.tag = tag
 	}
+}
+
+// needs reports whether the service's container bears the name, or has to while it is
+// replaced: a replacement that ends half way would cost a service that runs (C4).
+func (s serviceView) needs(name string) bool {
+	replaced := s.main != nil && s.main.Digest != s.doc.Digest
+	return name == s.doc.Name || replaced && name == s.doc.RetiredName()
 }
 
 // any returns the container that stands for the service: the one that bears its name,

@@ -128,8 +128,8 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	fail(stored && !fresh, "a plan is made from a read that is older than an effect")
 	fail(stored && held && (needsPlace(*st.Plan) || s.paused || s.follower), "a plan is stored while held")
 	fail(st.Plan != nil && s.paused && !busyPlan(st.Plan) && !s.seenFails && !s.seenBegun.IsZero(), "a stored plan survives a pause")
-	fail(out.MayAct && s.paused && !busyPlan(st.Plan), "an effect may start while paused")
-	fail(out.MayAct && s.seenFails && !busyPlan(st.Plan), "an effect may start while unreadable")
+	fail(out.MayAct && s.paused, "an effect may start while paused")
+	fail(out.MayAct && s.seenFails, "an effect may start while unreadable")
 	settled := prev.Settled == (fleet.Settled{Generation: in.Intent.Generation, Revision: in.Desired.Revision}) && !in.Latest.Status.Open()
 	fail(stored && s.observe && settled && !deleting && st.Plan.Cause != fleet.CauseCleanup, "an observing region starts work by itself")
 	fail(Unsettled(st) && !Unsettled(prev) && (s.full || !stored), "a place is taken that admission did not give")
@@ -167,6 +167,11 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		}
 		fail(carriers == 0 && st.ObservedImageTag != "", "an absent instance has an image")
 		fail(carriers == 0 && st.Status == fleet.StatusActive, "an absent instance is active")
+		gone := carriers == 0 && !foreigner && prev.ObservedImageTag != ""
+		if s.kube {
+			gone = s.seenObj == nil && prev.Resource != nil
+		}
+		fail(gone && st.Plan == nil && st.NextAttempt != nil && st.NextAttempt.After(s.now), "the instance is gone, and its recreation waits")
 		fail(carriers > 0 && parsable && st.ObservedImageTag == "", "a present instance has no image")
 		fail(foreigner && st.Status != fleet.StatusFailed, "a foreign container's name is not a failure")
 		fail(st.Refusal != nil && st.Status != fleet.StatusFailed, "a refusal is not a failure")

@@ -39,6 +39,7 @@ type kubeFaults struct {
 	stuck     bool // the controller rolls nothing out
 	finalizer bool // what is deleted stays for a while
 	old       bool // the schema lacks a field
+	force     bool // the region takes fields over; no state of the exploration does
 }
 
 const kubeName = "kura-acme-eu"
@@ -51,7 +52,7 @@ func (s *sim) document(d *fleet.Desired) {
 		aliases = led(*s.status, d.Hosts)
 	}
 	d.Revision = fmt.Sprintf("%s/%s/%d/%s", s.intent.ImageTag, s.latest.RestartMark, s.doc, strings.Join(aliases, "+"))
-	d.Kubernetes = &fleet.KubeDocument{Cluster: "local", Namespace: "kura", Name: kubeName, Revision: d.Revision, Spec: map[string]any{"image": imageOf(d.Revision)}}
+	d.Kubernetes = &fleet.KubeDocument{Cluster: "local", Namespace: "kura", Name: kubeName, Revision: d.Revision, Force: s.force, Spec: map[string]any{"image": imageOf(d.Revision)}}
 }
 
 // imageOf is the image of a document of the model. The region's images move to another
@@ -175,12 +176,12 @@ func (s *sim) applied(t fleet.Task, o *fleet.Outcome) string {
 		if s.obj == nil {
 			s.create(object{})
 		}
-		if s.obj.held {
+		if s.obj.held && !s.force {
 			refused(fleet.ReasonFieldConflict)
 			return ""
 		}
 		s.change(func(o *object) {
-			o.spec, o.image, o.edited, o.labels, o.owner = t.Digest, imageOf(t.Digest), false, false, ""
+			o.spec, o.image, o.edited, o.labels, o.owner, o.held = t.Digest, imageOf(t.Digest), false, false, "", false
 		})
 	case fleet.TaskDelete:
 		if t.UID == "" {

@@ -30,7 +30,7 @@ func Project(in Input) Output {
 		t.s = in.Prev.Clone()
 	}
 	if in.silent() {
-		return Output{Status: t.s, MayAct: t.busy(), Unsettled: Unsettled(t.s), Pending: t.pending(), input: in}
+		return Output{Status: t.s, Unsettled: Unsettled(t.s), Pending: t.pending(), input: in}
 	}
 	t.s.Holds, t.s.Intended = nil, nil
 	for _, r := range steps {
@@ -56,8 +56,7 @@ func Project(in Input) Output {
 		out.Latest = &latest
 	}
 	out.NeedFreshRead = t.seen.readable && (!t.seen.fresh || t.asks()) && t.s.Plan == nil
-	// A running task ends, whatever holds (S11).
-	out.MayAct = t.seen.readable && !blocked(t.s.Holds) || t.busy()
+	out.MayAct = t.seen.readable && !blocked(t.s.Holds)
 	out.Unsettled = Unsettled(t.s)
 	out.Pending = t.pending()
 	out.Due = nextDue(in, out)

@@ -33,6 +33,7 @@ const (
 	RuleP7Image        Rule = "P7 image differs"
 	RuleDeployment     Rule = "deployments run at the first effect or at adoption"
 	RuleP9Retry        Rule = "P9 attempted again with backoff"
+	RuleP9Prompt       Rule = "P9 at once when what is there has changed"
 	RuleG4Admission    Rule = "G4 admission"
 	RuleWakeUp         Rule = "no lost wake-up"
 	RuleP14Document    Rule = "P14 a document that differs is applied again"
@@ -146,6 +147,9 @@ func (t *turn) see() bool {
 			delete(t.s.Adopted, service) // it is gone; what comes after it carries labels
 		}
 	}
+	if t.prompted() {
+		t.s.Attempts, t.s.NextAttempt = 0, nil
+	}
 	same := t.seen.ids(mine) == t.seen.ids(t.s.Containers)
 	t.s.Containers, t.s.ObservedImageTag = mine, t.seen.tag
 	if t.in.kubernetes() {
@@ -159,6 +163,35 @@ func (t *turn) see() bool {
 		t.s.ConvergedAt = &now
 	}
 	return false
+}
+
+// prompted reports whether what the next attempt waits for has changed since the last read,
+// not by an effect of ours: the instance is gone (P4), a manager that was in the way of an
+// apply has let go of a field, or the region takes fields over now (P9).
+func (t *turn) prompted() bool {
+	if t.s.NextAttempt == nil || !t.in.rule(RuleP9Prompt) {
+		return false
+	}
+	if !t.in.kubernetes() {
+		return t.s.ObservedImageTag != "" && t.seen.presence == absent
+	}
+	was, is := t.s.Resource, t.in.Seen.Instance.Resource
+	if was == nil {
+		return false
+	}
+	if is == nil || is.UID != was.UID || is.Foreign != was.Foreign {
+		return true
+	}
+	if t.s.Refusal == nil || t.s.Refusal.Reason != fleet.ReasonFieldConflict {
+		return false
+	}
+	if t.in.Desired.Kubernetes.Force {
+		t.s.Refusal = nil // so that this is said once
+		return true
+	}
+	return slices.ContainsFunc(was.Held, func(d fleet.FieldDifference) bool {
+		return !slices.ContainsFunc(is.Held, func(e fleet.FieldDifference) bool { return e.Path == d.Path && e.Manager == d.Manager })
+	})
 }
 
 func (i imageState) equal() bool { return i == imageEqual }

@@ -15,7 +15,7 @@ import (
 var rules = []Rule{
 	RuleP18Destroy, RuleP2Unreadable, RuleNewKey, RulePlanAnswers, RuleS6Supersede, RuleS11DropHeld, RuleS11Holds,
 	RuleSee, RuleC11Crashes, RuleP5Active, RuleP5FreshProbe, RuleP8Endpoint, RuleD3Ownership, RuleRefused,
-	RuleP10Stall, RuleP4Absent, RuleC7Foreign, RuleP7Image, RuleDeployment, RuleP9Retry, RuleG4Admission, RuleWakeUp,
+	RuleP10Stall, RuleP4Absent, RuleC7Foreign, RuleP7Image, RuleDeployment, RuleP9Retry, RuleP9Prompt, RuleG4Admission, RuleWakeUp,
 	RuleP14Document, RuleC2Restart, RuleC4Leftovers, RuleEffectsGuard, RuleP18Absence, RuleClockHeld,
 	RuleS10Observe, RuleURLOnce, RuleSettledRefusal, RuleSilence,
 }

@@ -210,10 +210,10 @@ func TestS11_aRunningTaskEndsWhileItIsPaused(t *testing.T) {
 	st.Plan.Claim(0, p.now.Add(10*time.Minute))
 	p.status = &st
 	p.paused = true
-	if out := p.turn(); !out.MayAct || out.Status.Plan == nil {
+	if out := p.turn(); out.Status.Plan == nil {
 		t.Error("a running task is abandoned")
 	}
-	p.step() // its answer
+	p.act() // ends, and is answered
 	p.rest().is(fleet.StatusProvisioning, fleet.VerdictHeld, fleet.ReasonPaused)
 	if p.box().state != fleet.ContainerCreated || p.status.Plan != nil {
 		t.Errorf("%s, plan %s", p.box().state, brief(p.status.Plan))
@@ -269,9 +269,33 @@ func TestG1_aRestartTakesADestroyUpAndEndsARunningTask(t *testing.T) {
 	st := p.status.Clone()
 	st.Plan.Claim(0, p.now.Add(time.Minute))
 	p.status, p.silent = &st, true
-	if out := Decide(p.input()); !out.MayAct {
+	if out := Decide(p.input()); out.MayAct {
+		t.Error("a task that was claimed before the restart is run again before anything was read")
+	}
+	p.silent = false
+	if out := p.turn(); !out.MayAct || out.Status.Plan == nil {
 		t.Error("a task that was claimed before the restart is not run again")
 	}
+}
+
+func TestS11_aTaskWhoseProcessIsGoneIsNotRunAgainInAPause(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.declare("v2", "")
+	p.turn()
+	if !p.die(false) { // kurad ends in the middle of the first task
+		t.Fatal("no task to die in")
+	}
+	p.paused = true
+	deadline := *p.status.Plan.Tasks[p.status.Plan.Current()].Deadline
+	if out := p.turn(); out.MayAct || out.Status.Plan == nil || !out.Due.Equal(deadline) {
+		t.Errorf("may act %v, plan %s, due %s; want the plan to wait for the task's deadline", out.MayAct, brief(out.Status.Plan), out.Due)
+	}
+	p.pass(11*time.Minute).is(fleet.StatusActive, fleet.VerdictHeld, fleet.ReasonPaused)
+	if p.status.Plan != nil || p.status.Intended == nil || p.box().tag != "v1" {
+		t.Errorf("plan %s, intended %s, %s runs", brief(p.status.Plan), brief(p.status.Intended), p.box().tag)
+	}
+	p.paused = false
+	p.pass(11*time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "")
 }
 
 func TestG4_admission(t *testing.T) {

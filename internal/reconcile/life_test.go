@@ -170,6 +170,28 @@ func TestRun_aTaskThatTakesTooLongIsRunAgainByTheNextStart(t *testing.T) {
 	})
 }
 
+// Whoever ends kurad in the middle of a roll-out and starts it paused, wants nothing changed.
+func TestS11_aTaskThatTheEndCutShortIsNotRunAgainByAPausedDaemon(t *testing.T) {
+	virtual(t, func(w *world) {
+		created(w, options{}).stop()
+		w.engine().took = time.Minute
+		k := w.start(options{})
+		w.declare("acme", "v2")
+		w.until("a task runs", time.Minute, func() bool { return k.tasks.Load() == 1 })
+		k.stop()
+		w.engine().took = time.Second
+		k = w.start(options{paused: true})
+		w.pass(15 * time.Minute)
+		if s := w.status("acme"); k.tasks.Load() != 0 || s.Verdict != fleet.VerdictHeld || s.Plan != nil || s.Intended == nil {
+			t.Errorf("%d tasks ran; %s, plan %+v, intended %+v", k.tasks.Load(), s.Verdict, s.Plan, s.Intended)
+		}
+		k.stop()
+		k = w.start(options{})
+		defer k.stop()
+		w.until("acme runs v2", time.Minute, func() bool { return w.converged("acme", "v2") })
+	})
+}
+
 func TestRun_aListingThatTheEndCutsShortIsNoFailure(t *testing.T) {
 	virtual(t, func(w *world) {
 		created(w, options{}).stop()

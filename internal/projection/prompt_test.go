@@ -1,0 +1,84 @@
+package projection
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// refusedForLong leaves a server whose next attempt is minutes away.
+func refusedForLong(t *testing.T, p *script, reason fleet.Reason) {
+	t.Helper()
+	p.pass(30*time.Minute).is(fleet.StatusFailed, fleet.VerdictFailed, reason)
+	for p.status.NextAttempt.Sub(p.now) < 5*time.Minute {
+		p.wait(*p.status.NextAttempt)
+		p.rest()
+	}
+}
+
+// Only holds delay a recreation: what an earlier attempt waits for does not.
+func TestP4_aFailedServersInstanceThatVanishesIsRecreatedAtOnce(t *testing.T) {
+	t.Run("KuraInstance", func(t *testing.T) {
+		p := play(t, settledOn(kube))
+		p.change(func(o *object) { o.held = true })
+		p.declare("v2", "")
+		refusedForLong(t, p, fleet.ReasonFieldConflict)
+		p.obj = nil
+		if plans := p.plans(); !slices.Equal(plans, []string{"apply new"}) {
+			t.Errorf("planned %q, want one apply", plans)
+		}
+		p.is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentFailed)
+	})
+	t.Run("containers", func(t *testing.T) {
+		p := play(t, settledOn(variant{}))
+		p.tasks = fleet.ClassRefused
+		p.declare("v2", "")
+		refusedForLong(t, p, fleet.ReasonCreateFailed)
+		p.tasks = ""
+		p.remove()
+		if plans := p.plans(); len(plans) != 1 {
+			t.Errorf("planned %q, want one plan", plans)
+		}
+		p.is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentFailed)
+	})
+}
+
+func TestP9_aConflictThatEndsIsAttemptedAtOnce(t *testing.T) {
+	for name, ends := range map[string]func(*script){
+		"another manager lets go": func(p *script) { p.change(func(o *object) { o.held = false }) },
+		"force_conflicts":         func(p *script) { p.force = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := play(t, settledOn(kube))
+			p.change(func(o *object) { o.held = true })
+			p.declare("v2", "")
+			refusedForLong(t, p, fleet.ReasonFieldConflict)
+			ends(p)
+			if plans := p.plans(); !slices.Equal(plans, []string{"apply uid1"}) {
+				t.Errorf("planned %q, want one apply", plans)
+			}
+			p.is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentFailed)
+		})
+	}
+}
+
+// A stop costs a service that runs, so what would be in the way afterwards is found before.
+func TestC4_aForeignContainerInTheWayOfARollOutCostsNobodyAnything(t *testing.T) {
+	const aside = carrierName + "-old"
+	p := play(t, settledOn(variant{}))
+	before := p.box()
+	p.boxes[aside] = box{id: "backup", tag: "v0", state: fleet.ContainerExited, foreign: true}
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5) // it is in nobody's way
+	p.declare("v2", "")
+	p.rest().is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonForeignInstance).deployment(fleet.DeploymentFailed)
+	if p.box() != before || p.status.PublishedURL == "" || p.status.Plan != nil {
+		t.Errorf("%+v, published %q, plan %s; want v1 as it was", p.box(), p.status.PublishedURL, brief(p.status.Plan))
+	}
+	delete(p.boxes, aside)
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+	if p.box().tag != "v2" {
+		t.Errorf("%+v, want v2", p.box())
+	}
+}
