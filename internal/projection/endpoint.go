@@ -58,7 +58,7 @@ func (t *turn) answered(p fleet.ProbeObservation, url string) bool {
 	if p.URL != url || p.Begun.IsZero() {
 		return false
 	}
-	if t.in.rule(RuleP5FreshProbe) && (t.s.ConvergedAt == nil || p.Begun.Before(*t.s.ConvergedAt)) {
+	if from := t.in.convergedFrom(t.s); t.in.rule(RuleP5FreshProbe) && (from.IsZero() || p.Begun.Before(from)) {
 		return false
 	}
 	return p.Ready || !t.in.rule(RuleP8Endpoint)
@@ -77,7 +77,7 @@ func (t *turn) active() bool {
 		t.done()
 		return true // P8: a probe does not end it
 	}
-	if !t.gate.open {
+	if !t.gate.open || t.seen.rolling {
 		return false
 	}
 	t.become(fleet.StatusActive, "", "")

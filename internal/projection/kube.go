@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -35,7 +36,28 @@ func (v *instance) lookAtResource(in Input) {
 	}
 	v.document = r.Revision == in.Desired.Kubernetes.Revision && len(r.Differs) == 0
 	v.running = !r.Deleting || !in.rule(RuleK4Terminating)
+	v.rolling = r.Phase == phasePending && in.rule(RuleP5RolledOut)
 	v.converged = v.image == imageEqual && v.document && v.running
+}
+
+// phasePending is the controller's phase while the workload is not as its spec says. That it
+// is not over is the controller's to say, that the server answers is not (R3).
+const phasePending = "Pending"
+
+// unnoticed is how long a controller may take to notice what was applied.
+const unnoticed = 2 * time.Second
+
+// convergedFrom is the time from which a probe is one of what is desired; zero while nothing
+// is. Where the image that serves stays, the controller's latch does not tell whether what
+// else was applied has been rolled out: only its phase does, once it has noticed.
+func (in Input) convergedFrom(s fleet.Status) time.Time {
+	if s.ConvergedAt == nil {
+		return time.Time{}
+	}
+	if in.kubernetes() && s.ServingImageTag == in.Desired.ImageTag && s.Clock.Cause != fleet.CauseRecreation {
+		return s.ConvergedAt.Add(unnoticed)
+	}
+	return *s.ConvergedAt
 }
 
 // imageWanted is the image of the document. The tag alone does not tell it: a region's

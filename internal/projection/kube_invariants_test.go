@@ -75,5 +75,7 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 	fail(other && (image.Status != fleet.False || st.Verdict == fleet.VerdictConverged), "another image runs: ImageConverged is %s/%s, the verdict %s", image.Status, image.Reason, st.Verdict)
 	entered := st.Status == fleet.StatusActive && (prev.Status != fleet.StatusActive || prev.Settled != st.Settled)
 	fail(entered && (differs || !ours || r.Deleting), "active on an object that is not as desired")
+	settles := st.Settled != prev.Settled || in.Latest.Status.Open() && out.Latest != nil && out.Latest.Status == fleet.DeploymentSucceeded
+	fail((entered || settles) && r != nil && r.Phase == phasePending, "settled while the controller rolls out")
 	fail(entered && s.obj != nil && st.ConvergedAt != nil && s.obj.uid == r.UID && st.ConvergedAt.Before(s.obj.made), "the object converged before it was made")
 }

@@ -164,7 +164,7 @@ func TestL44_aWatchThatLagsCompletesNothingAndPlansNothing(t *testing.T) {
 		p.store(out)
 	}
 	p.lag = false
-	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
+	p.pass(unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
 	if p.status.Plans != 2 {
 		t.Errorf("%d plans", p.status.Plans)
 	}

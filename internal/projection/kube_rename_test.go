@@ -76,7 +76,7 @@ func (r *rename) rest() {
 		r.now = r.now.Add(time.Second)
 		in := r.input()
 		out := Decide(in)
-		due := !out.Due.IsZero() && !out.Due.After(r.now)
+		due := !out.Due.IsZero() && !out.Due.After(r.now.Add(unnoticed))
 		if !out.Changed() && !due && (out.Status.Plan == nil || !out.MayAct) {
 			return
 		}
@@ -142,7 +142,7 @@ func TestH8_aRenameIsOneApplyOneSwitchAndOneApplyWhenTheAliasEnds(t *testing.T) 
 func TestH8_anAliasIsGivenBackWhenNothingRoutesItAnyMore(t *testing.T) {
 	p := play(t, settledOn(kube))
 	p.doc = 2
-	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+	p.pass(2*unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "")
 	p.paused = true
 	p.pass(aliasPeriod + time.Hour)
 	if a := p.status.Aliases; len(a) != 1 || !a[0].Ended || p.told("HostFreed") != 0 {
@@ -160,7 +160,7 @@ func TestH8_anAliasIsGivenBackWhenNothingRoutesItAnyMore(t *testing.T) {
 func TestH8_anAliasEndsWithItsObject(t *testing.T) {
 	p := play(t, settledOn(kube))
 	p.doc = 2
-	p.rest()
+	p.pass(2 * unnoticed)
 	p.paused, p.obj = true, nil
 	p.pass(aliasPeriod + time.Hour)
 	if len(p.status.Aliases) != 0 || p.told("HostFreed") != 1 {

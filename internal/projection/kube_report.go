@@ -69,6 +69,9 @@ func (t *turn) resourceLacks() string {
 	}
 }
 
+// rollsOut says that the controller is not done.
+func (t *turn) rollsOut() string { return "its roll-out is not complete" + t.controllerSays() }
+
 // imageDiffers says which image runs and which is wanted, in full where the tags are one.
 func (t *turn) imageDiffers() string {
 	is, want := t.seen.tag, t.in.Desired.ImageTag

@@ -17,6 +17,7 @@ type object struct {
 	spec     string // the revision that was applied last
 	observed string // the image of the last complete roll-out
 	image    string // what is to be rolled out
+	done     string // the revision whose roll-out is complete
 
 	owner    string // whose it is; "" ours, by its labels
 	edited   bool   // a field of the spec was changed by hand
@@ -95,6 +96,9 @@ func (s *sim) reading() *fleet.KubeInstance {
 		return nil
 	}
 	r := &fleet.KubeInstance{Namespace: "kura", Name: kubeName, UID: o.uid, Deleting: o.deleting, SpecImage: o.image, ObservedImage: o.observed}
+	if o.done != o.spec || o.observed != o.image {
+		r.Phase = phasePending
+	}
 	if !s.ours() {
 		r.Foreign = o.owner
 		return r
@@ -138,7 +142,7 @@ func (s *sim) roll() {
 		return
 	}
 	if !s.stuck {
-		o.observed = o.image
+		o.observed, o.done = o.image, o.spec
 	}
 	s.obj = &o
 }
@@ -181,6 +185,9 @@ func (s *sim) applied(t fleet.Task, o *fleet.Outcome) string {
 			return ""
 		}
 		s.change(func(o *object) {
+			if o.spec != t.Digest {
+				o.done = ""
+			}
 			o.spec, o.image, o.edited, o.labels, o.owner, o.held = t.Digest, imageOf(t.Digest), false, false, "", false
 		})
 	case fleet.TaskDelete:
@@ -228,11 +235,11 @@ func (s *sim) kubeKey(w func(...any), d fleet.Desired) {
 	f := s.kubeFaults
 	w(f.stuck, f.finalizer, f.old, s.asked)
 	if o := s.obj; o != nil {
-		w("object", o.spec == d.Revision, o.image == imageOf(d.Revision), o.observed == imageOf(d.Revision), o.observed == "", o.observed == "registry.test/kura",
+		w("object", o.spec == d.Revision, o.image == imageOf(d.Revision), o.observed == imageOf(d.Revision), o.observed == "", o.observed == "registry.test/kura", o.done == o.spec,
 			cmp.Or(o.owner, "us"), o.edited, o.labels, o.held, o.deleting, s.adopted())
 	}
 	if r := s.seenObj; r != nil && (s.lag || s.asked) {
-		w("seen", r.UID == uidOf(s.obj), r.Revision == d.Revision, r.ObservedImage == imageOf(d.Revision), r.ObservedImage == "", r.Foreign, r.Deleting, r.Adopted, len(r.Differs), len(r.Held), len(r.Dropped))
+		w("seen", r.UID == uidOf(s.obj), r.Revision == d.Revision, r.ObservedImage == imageOf(d.Revision), r.ObservedImage == "", r.Phase, r.Foreign, r.Deleting, r.Adopted, len(r.Differs), len(r.Held), len(r.Dropped))
 	}
 	if st := s.status; st != nil {
 		a := st.AdoptedResource

@@ -223,7 +223,7 @@ func TestP12_redeployOfAnInstanceIsOneApply(t *testing.T) {
 	if plans := p.plans(); !slices.Equal(plans, []string{"apply uid1"}) {
 		t.Errorf("planned %q", plans)
 	}
-	p.is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
+	p.pass(unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
 	if p.obj.spec != "v1/again/0/" || p.told("Provisioning") != 0 {
 		t.Errorf("applied %s, %d times provisioning", p.obj.spec, p.told("Provisioning"))
 	}
@@ -348,7 +348,7 @@ func TestP5_anotherRepositoryIsAnotherImage(t *testing.T) { // L44
 		t.Errorf("settled %+v, unsettled %v, observed %q", p.status.Settled, Unsettled(*p.status), p.status.ObservedImageTag)
 	}
 	p.stuck = false
-	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+	p.pass(unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "")
 	if p.status.Settled != p.settledKey() || Unsettled(*p.status) {
 		t.Errorf("settled %+v, unsettled %v", p.status.Settled, Unsettled(*p.status))
 	}
@@ -413,5 +413,57 @@ func TestP9_whatIsRevertedAgainAndAgainIsAppliedEverLessOften(t *testing.T) {
 	}
 	if n := p.status.Plans - plans; n < 10 || n > 20 {
 		t.Errorf("%d applies in an hour", n)
+	}
+}
+
+// The image that is observed is that of the last complete roll-out, and where another one
+// changes something else, or goes back, only the controller's phase tells that it goes on.
+func TestP5_aRollOutOfTheSameImageSettlesWhenItIsComplete(t *testing.T) {
+	for name, begin := range map[string]func(*script){
+		"another document": func(p *script) { p.doc = -1 },
+		"a redeploy":       func(p *script) { p.declare("v1", "again") },
+		"back from an image that does not start": func(p *script) {
+			p.declare("v2", "")
+			p.pass(time.Minute).is(fleet.StatusActive, fleet.VerdictProgressing, fleet.ReasonRollingOut)
+			p.declare("v1", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := play(t, settledOn(kube))
+			p.stuck = true
+			begin(p)
+			p.pass(5 * time.Minute)
+			if p.obj.observed != imageOf("v1/") || p.status.Settled == p.settledKey() || !Unsettled(*p.status) || p.status.Verdict != fleet.VerdictProgressing || p.status.Status != fleet.StatusActive {
+				t.Errorf("%s runs, settled %+v, unsettled %v, %s %s/%s", p.obj.observed, p.status.Settled, Unsettled(*p.status), p.status.Status, p.status.Verdict, p.status.VerdictReason)
+			}
+			if m := condition(*p.status, fleet.ConditionProgressing).Message; m != "its roll-out is not complete" {
+				t.Errorf("says %q", m)
+			}
+			if p.pass(15 * time.Minute); p.status.Status != fleet.StatusActive || p.status.Verdict != fleet.VerdictStalled {
+				t.Errorf("%s %s", p.status.Status, p.status.Verdict)
+			}
+			p.stuck = false
+			p.pass(unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5)
+			p.stuck = true
+			p.change(func(o *object) { o.done = "" }) // a node is drained
+			p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+		})
+	}
+}
+
+// A controller needs a moment to notice what was applied, and says Ready until then.
+func TestP5_aControllerHasAMomentToNoticeWhatWasApplied(t *testing.T) {
+	p := play(t, settledOn(kube))
+	p.doc = -1
+	p.rest()
+	if p.status.Settled == p.settledKey() || p.obj.spec != p.desired().Revision {
+		t.Errorf("settled %+v on %s at once", p.status.Settled, p.obj.spec)
+	}
+	applied := p.now
+	for p.status.Settled != p.settledKey() && p.now.Sub(applied) < time.Minute {
+		p.step()
+	}
+	if took := p.now.Sub(applied); took < unnoticed || took > 2*unnoticed {
+		t.Errorf("settled %s after it was applied, want some %s", took, unnoticed)
 	}
 }

@@ -187,6 +187,9 @@ func nextDue(in Input, out Output) time.Time {
 		}
 	}
 	add(s.EffectsUntil)
+	if from := in.convergedFrom(s); out.Pending {
+		add(&from)
+	}
 	add(expiry(s.Clock, in.Region.StallAfter.Std()))
 	for service, c := range s.Crashes {
 		if c.RunningSince != nil {

@@ -56,6 +56,7 @@ const (
 	RuleK7Rerender    Rule = "K7 what a turn changes of the document is rendered at once"
 	RuleP4NoImage     Rule = "P4 provisioning until the instance reports an image"
 	RuleP5Image       Rule = "P5 another image of the same tag is another image"
+	RuleP5RolledOut   Rule = "P5 a roll-out that is not complete settles nothing"
 	RuleP5SameObject  Rule = "P5 another object converges anew"
 	RuleP18Direct     Rule = "P18 only the cluster itself says that an object is gone"
 	RuleK3Once        Rule = "K3 what the schema lacks is told once"
@@ -156,7 +157,7 @@ func (t *turn) see() bool {
 		same = t.seeResource()
 	}
 	switch {
-	case !t.seen.image.equal() || !t.seen.document || !t.seen.running:
+	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.seen.rolling && !t.settled():
 		t.s.ConvergedAt = nil
 	case t.s.ConvergedAt == nil || !same:
 		now := t.in.Now
@@ -244,6 +245,8 @@ func (t *turn) waitsFor() string {
 		return "the instance does not run the desired document"
 	case !t.seen.running:
 		return "a service does not run"
+	case t.seen.rolling:
+		return t.rollsOut()
 	case t.gate.reason == fleet.ReasonEndpointNotReady && t.in.Seen.Endpoint.Reason != "":
 		return fmt.Sprintf("%s is not ready (%s)", t.gate.url, t.in.Seen.Endpoint.Reason)
 	case t.gate.reason != "":

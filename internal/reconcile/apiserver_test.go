@@ -142,6 +142,9 @@ func (s *apiserver) apply(task fleet.Task, doc fleet.KubeDocument) (object, flee
 	if there && reflect.DeepEqual(o, old) {
 		return o, done("")
 	}
+	if !reflect.DeepEqual(o.spec, old.spec) {
+		o.phase = "Pending"
+	}
 	o = s.store(o, false)
 	time.AfterFunc(s.rollOut, func() { // the controller
 		s.mu.Lock()

@@ -41,7 +41,7 @@ func TestK2_aServerIsAppliedOnceAndAChangeIsSeenWithinASecond(t *testing.T) {
 		drifted.spec = map[string]any{"image": before.spec["image"]}
 		w.cluster().put(drifted) // a hand edit
 		w.until("it is applied again", time.Second, func() bool { return w.cluster().count("apply") == 2 })
-		w.until("acme runs v1", time.Minute, func() bool { return w.converged("acme", "v1") })
+		w.until("its controller has rolled it out", time.Minute, func() bool { o, _ := w.cluster().of("acme"); return o.phase == phaseReady })
 		if after := w.runs("acme", "v1"); after.uid != before.uid {
 			t.Errorf("the instance %s became %s", before.uid, after.uid)
 		}
