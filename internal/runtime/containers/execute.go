@@ -18,8 +18,8 @@ import (
 
 // Execute runs one task of server key, until it succeeded, the engine answered
 // otherwise or ctx ended. Every task may be repeated. doc is the rendered document of
-// the task's service; a create needs it, and remove-volumes keeps the volumes that it
-// retains, whatever their labels say.
+// the task's service; a create needs it, and remove-volumes keeps and removes the
+// volumes that it names as it says, whatever their labels say.
 func (e *Endpoint) Execute(ctx context.Context, key fleet.ServerKey, instance string, task fleet.Task, doc *fleet.ServiceDocument) fleet.Outcome {
 	r := run{Endpoint: e, key: key, instance: instance, task: task, doc: doc}
 	o := r.execute(ctx)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"net/netip"
-	"slices"
 	"strconv"
 
 	"github.com/containerd/errdefs"
@@ -239,18 +238,4 @@ func (r run) pull(ctx context.Context) fleet.Outcome {
 		return r.failed(opPull, err)
 	}
 	return done("")
-}
-
-// keeps lists the volumes that the document retains.
-func (r run) keeps() []string {
-	if r.doc == nil {
-		return nil
-	}
-	var names []string
-	for _, v := range r.doc.Volumes {
-		if v.Retain {
-			names = append(names, v.Source)
-		}
-	}
-	return slices.Compact(names)
 }

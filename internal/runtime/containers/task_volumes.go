@@ -3,7 +3,6 @@ package containers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +34,9 @@ func (r run) createVolume(ctx context.Context, v fleet.VolumeDocument) fleet.Out
 	return done("")
 }
 
-// removeVolumes removes the server's volumes that are not retained.
+// removeVolumes removes the server's volumes that are not retained. Where the present
+// document names a volume, it decides; the label, which nothing changes once the volume is
+// made, speaks for those that are in no document any more.
 func (r run) removeVolumes(ctx context.Context) fleet.Outcome {
 	labels := r.serverLabels()
 	filters := client.Filters{}
@@ -46,10 +47,17 @@ func (r run) removeVolumes(ctx context.Context) fleet.Outcome {
 	if err != nil {
 		return r.failed(opInspect, err)
 	}
-	keep := r.keeps()
+	declared := r.retained()
 	for _, v := range listed.Items {
 		// Engines do not agree on whether several labels mean all or any of them.
-		if ownerOf(v.Labels) != r.ownerFor(r.key) || v.Labels[fleet.LabelRetain] == "true" || slices.Contains(keep, v.Name) {
+		if ownerOf(v.Labels) != r.ownerFor(r.key) {
+			continue
+		}
+		keep, known := declared[v.Name]
+		if !known {
+			keep = v.Labels[fleet.LabelRetain] == "true"
+		}
+		if keep {
 			continue
 		}
 		if o := r.removeVolume(ctx, v); o.Class != fleet.ClassOK {
@@ -57,6 +65,21 @@ func (r run) removeVolumes(ctx context.Context) fleet.Outcome {
 		}
 	}
 	return done("")
+}
+
+// retained says of each named volume of the present document whether it stays; one that
+// several services mount stays where one of them says so.
+func (r run) retained() map[string]bool {
+	keep := map[string]bool{}
+	if r.doc == nil {
+		return keep
+	}
+	for _, v := range r.doc.Volumes {
+		if !v.HostPath {
+			keep[v.Source] = keep[v.Source] || v.Retain
+		}
+	}
+	return keep
 }
 
 func (r run) removeVolume(ctx context.Context, v volume.Volume) fleet.Outcome {

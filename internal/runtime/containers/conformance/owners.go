@@ -101,12 +101,13 @@ func foreignVolume(x *trial) {
 
 // volumes: C13.
 func volumes(x *trial) {
-	kept, lost, later := x.name("kept"), x.name("lost"), x.name("later-kept")
+	kept, lost, later, given := x.name("kept"), x.name("lost"), x.name("later-kept"), x.name("given-up")
 	doc := x.doc("cache", x.target.V1, func(d *fleet.ServiceDocument) {
 		d.Volumes = []fleet.VolumeDocument{
 			{Source: kept, Path: "/kept", Retain: true},
 			{Source: lost, Path: "/lost"},
 			{Source: later, Path: "/later", ReadOnly: true},
+			{Source: given, Path: "/given", Retain: true},
 		}
 	})
 	id := x.running(doc)
@@ -118,7 +119,7 @@ func volumes(x *trial) {
 	x.wantOutcome(x.do(x.staging, fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil), fleet.ClassTransient, fleet.ReasonRemoveFailed)
 	x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, doc)
 	x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)
-	x.wantVolumes(kept, later, lost)
+	x.wantVolumes(kept, later, lost, given)
 
 	next := x.doc("cache", x.target.V2, func(d *fleet.ServiceDocument) { d.Volumes = doc.Volumes })
 	id = x.running(next)
@@ -128,10 +129,11 @@ func volumes(x *trial) {
 	x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, next)
 	x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, next)
 
-	retaining := *next
-	retaining.Volumes = []fleet.VolumeDocument{{Source: later, Path: "/later", Retain: true}}
+	// What the document says now counts, not what it said when the volume was made.
+	present := *next
+	present.Volumes = []fleet.VolumeDocument{{Source: later, Path: "/later", Retain: true}, {Source: given, Path: "/given"}}
 	for range 2 {
-		x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, &retaining)
+		x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, &present)
 		x.wantVolumes(kept, later)
 	}
 	x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil)
