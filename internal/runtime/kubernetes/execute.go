@@ -174,7 +174,8 @@ func (r run) onlyEdited(ctx context.Context, uid string, conflict *metav1.Status
 }
 
 // remove deletes the instance that the task names by its UID, and none that is not the
-// server's.
+// server's: at the version that was looked at, for somebody may give it other labels
+// meanwhile.
 func (r run) remove(ctx context.Context) fleet.Outcome {
 	if r.task.UID == "" {
 		return r.replan("the plan names no object to delete")
@@ -191,7 +192,7 @@ func (r run) remove(ctx context.Context) fleet.Outcome {
 	if out := r.mine(o); out != nil {
 		return *out
 	}
-	err = r.instances(r.doc.Namespace).Delete(ctx, r.doc.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID}})
+	err = r.instances(r.doc.Namespace).Delete(ctx, r.doc.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}})
 	if err != nil && !absent(err, r.doc.Name) {
 		return r.failed(err)
 	}

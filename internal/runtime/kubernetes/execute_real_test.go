@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ func TestCluster(t *testing.T) {
 		"K4_whatIsNotOursIsLeftAlone":                              notOurs,
 		"K4_whatLostItsLabelIsNobodysUntilItIsAdopted":             lostLabel,
 		"K4_forceTakesNothingThatWasRelabelledMeanwhile":           relabelled,
+		"K4_whatIsRelabelledWhileItIsDeletedIsLookedAtAgain":       relabelledDeletion,
 		"K4_twoEnvironmentsDoNotTouchEachOther":                    environments,
 		"K6_anAdoptedInstanceIsChangedInItsMetadataOnly":           adopted,
 		"L44_whileAWriteGoesOnNothingSeenIsNewerThanIt":            ownWrites,
@@ -197,6 +199,29 @@ func relabelled(r *rig) {
 	r.proxy.Heal()
 	r.until("the new owner is seen", func() bool { return r.see(doc).Foreign != "" })
 	r.is(r.apply(doc, uid), fleet.ClassRefused, fleet.ReasonForeignInstance, true, "environment other")
+}
+
+func relabelledDeletion(r *rig) {
+	doc := r.doc("a", 1, nil)
+	uid := r.applied(doc, "").UID
+	arrived := make(chan struct{})
+	arrive := sync.OnceFunc(func() { close(arrived) })
+	r.proxy.Set(world.Fault{Hold: true, When: func(c world.Call) bool {
+		if c.Write() {
+			arrive()
+		}
+		return c.Write()
+	}})
+	ended := make(chan fleet.Outcome)
+	go func() { ended <- r.delete(doc, uid) }()
+	<-arrived
+	r.edit("a", "kurad-other", `{"metadata":{"labels":{"dev.kura/environment":"other"}}}`)
+	r.proxy.Heal()
+	r.is(<-ended, fleet.ClassTransient, fleet.ReasonDrifted, true)
+	r.is(r.delete(doc, uid), fleet.ClassRefused, fleet.ReasonForeignInstance, true, "environment other")
+	if o, err := r.as(world.Admin).Get(r.Context(), "a", metav1.GetOptions{}); err != nil || o.GetDeletionTimestamp() != nil {
+		r.Errorf("it was deleted: %v", err)
+	}
 }
 
 func notOurs(r *rig) {
