@@ -20,6 +20,7 @@ const (
 	EventRecovered Event = "recovered" // a crash had cut the line before off
 	EventBroken    Event = "broken"    // the log could not be gone on with, or somebody cut it off; the line says why
 	EventLost      Event = "lost"      // so many lines could not be kept
+	EventRefused   Event = "refused"   // so many calls of an address were refused, and no failed login of it followed that says so
 )
 
 // Entry is what a line says happened. Secrets are cut out by who makes it.
@@ -32,7 +33,7 @@ type Entry struct {
 	Scope     string    `json:"scope,omitempty"`
 	// AccountPrefix is what the token is limited to.
 	AccountPrefix string `json:"account_prefix,omitempty"`
-	Source        string `json:"source,omitempty"` // address and port of the client
+	Source        string `json:"source,omitempty"` // address and port of the client; of refused calls the address, of IPv6 the /64
 	Method        string `json:"method,omitempty"`
 	Path          string `json:"path,omitempty"`
 	DryRun        bool   `json:"dry_run"`

@@ -86,7 +86,13 @@ func (s *Server) withAudit(next http.Handler) http.Handler {
 		if err := s.writeDown(r, held.status); err != nil {
 			clear(w.Header())
 			maps.Copy(w.Header(), before)
-			writeProblem(w, r, unwritable(err, "what was asked for may have been done; read it again"))
+			c, what := callOf(r.Context()), "what was asked for was refused, and nothing was changed"
+			if mayHaveChanged(c, r) {
+				what = "what was asked for may have been done; read it again"
+			} else {
+				s.logins.untold(refusals{sourceOf(r.RemoteAddr), c.unwritten}) // the line that would have told them is lost
+			}
+			writeProblem(w, r, unwritable(err, what))
 			return
 		}
 		held.release()
@@ -116,8 +122,11 @@ func (s *Server) writeDown(r *http.Request, status int) error {
 		// Of other problems the text may quote what was sent, which is nobody's business here.
 		e.Reason = withoutSecret(c.detail)
 	}
-	return s.audit.Write(e, c.permitted && changing(r.Method))
+	return s.audit.Write(e, mayHaveChanged(c, r))
 }
+
+// mayHaveChanged reports whether a call was let through to where things are changed.
+func mayHaveChanged(c *call, r *http.Request) bool { return c.permitted && changing(r.Method) }
 
 // heldWriter keeps an answer back until it is released: all of one that is held, and of
 // any other those that deny.

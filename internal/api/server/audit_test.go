@@ -78,6 +78,21 @@ func TestAudit_withoutItsLineNothingIsChangedAndNothingIsAnswered(t *testing.T) 
 	}
 }
 
+// What was refused was not done, whatever became of its line.
+func TestAudit_aRefusalWithoutItsLineDoesNotSayThatItMayHaveBeenDone(t *testing.T) {
+	w := newWorld(t)
+	reader := w.token("reader", fleet.ScopeRead)
+	w.audit.Fail(errors.New("no space left on device"))
+	for _, c := range []struct{ method, path, token string }{
+		{"GET", "/v1/accounts", "wrong"}, {"GET", "/v1/accounts", ""}, {"GET", "/v1/tokens", reader},
+	} {
+		p := w.problem(c.method, c.path, "", c.token)
+		if p.Status != 503 || strings.Contains(p.Detail, "may have been done") || !strings.Contains(p.Detail, "was refused, and nothing was changed") {
+			t.Errorf("%s %s: %+v", c.method, c.path, p)
+		}
+	}
+}
+
 // breaking fails at the line of a change, as a disk that fills up does.
 type breaking struct{ *audit.Memory }
 

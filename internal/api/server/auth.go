@@ -113,6 +113,7 @@ func caller(ctx context.Context) fleet.Token { return callOf(ctx).token }
 func (s *Server) withLogin(mux *http.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); s.public[pattern] {
+			s.tellEnded(r.RemoteAddr)
 			r.Body = http.NoBody
 			next.ServeHTTP(w, r)
 			return
@@ -121,6 +122,7 @@ func (s *Server) withLogin(mux *http.ServeMux, next http.Handler) http.Handler {
 			writeProblem(w, r, s.fail(r.Context(), err).Problem)
 			return
 		}
+		s.tellEnded(r.RemoteAddr)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -157,7 +159,7 @@ func (s *Server) login(ctx context.Context, c *call, source, header string) erro
 	}
 	// A store that does not answer is no failure of whoever has a valid token.
 	if err != nil && (!valid || fleet.CodeOf(err) == fleet.CodeUnauthorized) {
-		c.unwritten = s.logins.fail(source)
+		s.failed(c, source)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,19 +85,19 @@ func pageOf[T, W any](s *Server, l store.Listing[T], err error, show func(store.
 }
 
 const (
-	maxSnapshots = 4
+	maxSnapshots = 16
 	snapshotLife = time.Minute
 )
 
 // snapshots keep the rest of lists of servers whose first page was given out, so that
 // all pages show one revision. They are few and short-lived: whoever comes too late
-// begins again.
+// begins again. Where there are too many, the one that was used longest ago goes.
 type snapshots struct {
 	now func() time.Time
 
 	mu   sync.Mutex
 	next int64
-	kept []*snapshot // the oldest first
+	kept []*snapshot // the one that was used longest ago first
 }
 
 type snapshot struct {
@@ -112,7 +113,7 @@ func (s *snapshots) keep(sees string, servers []fleet.Gathered) int64 {
 	defer s.mu.Unlock()
 	s.expire()
 	if len(s.kept) == maxSnapshots {
-		s.kept = append([]*snapshot(nil), s.kept[1:]...)
+		s.kept = slices.Delete(s.kept, 0, 1)
 	}
 	s.next++
 	s.kept = append(s.kept, &snapshot{id: s.next, used: s.now(), sees: sees, servers: servers})
@@ -124,9 +125,10 @@ func (s *snapshots) get(id int64, sees string) ([]fleet.Gathered, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
-	for _, k := range s.kept {
+	for i, k := range s.kept {
 		if k.id == id && k.sees == sees {
 			k.used = s.now()
+			s.kept = append(slices.Delete(s.kept, i, i+1), k)
 			return k.servers, true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"fmt"
 	"math"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -71,16 +73,26 @@ func (l *logins) wait(addr string) time.Duration {
 	if !ok {
 		return 0
 	}
-	s := value(at)
-	left := s.left.TokensAt(l.now())
+	return value(at).wait(l.now())
+}
+
+func (s *source) wait(now time.Time) time.Duration {
+	left := s.left.TokensAt(now)
 	if left >= 1 {
 		return 0
 	}
 	return time.Duration((1 - left) / float64(s.left.Limit()) * float64(time.Second))
 }
 
-// fail counts a failure, and returns how many calls were refused since the one before.
-func (l *logins) fail(addr string) (unwritten int) {
+// refusals are calls of an address that were refused and are in no line of the audit log.
+type refusals struct {
+	from  netip.Prefix
+	count int
+}
+
+// fail counts a failure, and returns how many calls were refused since the one before; and
+// of the address that is forgotten in its place, how many nobody has told.
+func (l *logins) fail(addr string) (unwritten int, forgotten refusals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from := sourceOf(addr)
@@ -88,7 +100,9 @@ func (l *logins) fail(addr string) (unwritten int) {
 	if !ok {
 		if l.recent.Len() == maxSources {
 			oldest := l.recent.Back()
-			delete(l.by, value(oldest).from)
+			old := value(oldest)
+			forgotten = refusals{old.from, old.unwritten}
+			delete(l.by, old.from)
 			l.recent.Remove(oldest)
 		}
 		at = l.recent.PushFront(&source{from: from, left: rate.NewLimiter(rate.Every(time.Minute/time.Duration(l.limit)), l.limit)})
@@ -98,7 +112,42 @@ func (l *logins) fail(addr string) (unwritten int) {
 	s := value(at)
 	s.left.AllowN(l.now(), 1)
 	unwritten, s.unwritten, s.refusing = s.unwritten, 0, false
-	return unwritten
+	return unwritten, forgotten
+}
+
+// ended returns the refusals of an address whose limit is over, once.
+func (l *logins) ended(addr string) (r refusals) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok := l.by[sourceOf(addr)]
+	if !ok || value(at).wait(l.now()) > 0 {
+		return r
+	}
+	s := value(at)
+	r = refusals{s.from, s.unwritten}
+	s.unwritten = 0
+	return r
+}
+
+// all returns the refusals of every address, once.
+func (l *logins) all() (list []refusals) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e := l.recent.Back(); e != nil; e = e.Prev() {
+		s := value(e)
+		list = append(list, refusals{s.from, s.unwritten})
+		s.unwritten = 0
+	}
+	return list
+}
+
+// untold counts refusals again that could not be written.
+func (l *logins) untold(r refusals) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at, ok := l.by[r.from]; ok {
+		value(at).unwritten += r.count
+	}
 }
 
 // refused counts a call that was refused for the failures before it. The first of a row
@@ -122,6 +171,49 @@ func (l *logins) refused(addr string) (first bool) {
 func value(e *list.Element) *source {
 	s, _ := e.Value.(*source) // nothing else is ever put in
 	return s
+}
+
+// failed counts a failed login of a call, whose line tells the refusals before it.
+func (s *Server) failed(c *call, source string) {
+	unwritten, forgotten := s.logins.fail(source)
+	c.unwritten = unwritten
+	s.tellForgotten(forgotten)
+}
+
+// tellForgotten writes refusals down that nobody counts any more.
+func (s *Server) tellForgotten(r refusals) {
+	if err := s.tell(r); err != nil {
+		s.log.Warn("refused calls of an address are not in the audit log", "source", r.String(), "calls", r.count, "error", err)
+	}
+}
+
+// tellEnded writes down the refusals of an address whose limit is over, before a call of it
+// that is no failed login and perhaps has no line.
+func (s *Server) tellEnded(source string) {
+	ended := s.logins.ended(source)
+	if err := s.tell(ended); err != nil {
+		s.logins.untold(ended)
+	}
+}
+
+// tell gives refusals a line of their own in the audit log.
+func (s *Server) tell(r refusals) error {
+	if r.count == 0 {
+		return nil
+	}
+	return s.audit.Write(audit.Entry{Time: s.now().UTC(), Event: audit.EventRefused, Source: r.String(), Status: http.StatusTooManyRequests, Code: string(api.CodeRateLimited),
+		Reason: "too many logins from there had failed", Unwritten: r.count}, false)
+}
+
+// String is the address of IPv4, or the network of IPv6; "" for what is no address.
+func (r refusals) String() string {
+	switch {
+	case !r.from.IsValid():
+		return ""
+	case r.from.IsSingleIP():
+		return r.from.Addr().String()
+	}
+	return r.from.String()
 }
 
 // tooMany refuses a call of an address from which too many logins failed.

@@ -80,6 +80,96 @@ func written(lines []audit.Entry) string {
 	return strings.Join(got, " ")
 }
 
+// How many calls were refused is told by the next call, whatever it is, once the limit is
+// over; it need not be another failed login.
+func TestLogins_theNextCallOfAnyKindTellsHowManyWereRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		next  call
+		lines string
+	}{
+		"a read":                  {call{"GET", "/v1/version", "", "valid"}, "429+4"},
+		"a change":                {call{"PUT", "/v1/accounts/acme", `{"id":"acme"}`, "valid"}, "429+4 200+0"},
+		"one that is forbidden":   {call{"POST", "/v1/tokens", "{}", "reader"}, "429+4 403+0"},
+		"one without a token":     {call{"GET", "/healthz", "", ""}, "429+4"},
+		"another failed login":    {call{"GET", "/v1/version", "", ""}, "401+5"}, // it was refused once itself before
+		"for another environment": {call{"GET", "/v1/version", "", "production"}, "421+5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(c *server.Config) { c.FailedLogins = 2 })
+			reader := w.token("reader", fleet.ScopeRead)
+			w.viewed()
+			knock := call{"GET", "/v1/accounts", "", "hunter2"}
+			w.statuses(knock, knock, knock, knock, knock, knock, knock)
+			send := func() string {
+				before, next, header := len(w.audit.Entries()), c.next, []string{}
+				switch next.token {
+				case "valid":
+					next.token = w.admin
+				case "reader":
+					next.token = reader
+				case "production":
+					next.token, header = "", []string{api.HeaderEnvironment, "production"}
+				}
+				w.do(next.method, next.path, next.body, next.token, header...)
+				return written(w.audit.Entries()[before:])
+			}
+			if lines := send(); strings.Contains(lines, "+4") || strings.Contains(lines, "+5") {
+				t.Errorf("while the limit lasts: %s", lines)
+			}
+			w.clock.advance(time.Minute)
+			// Nothing is lost while the log cannot be written.
+			w.audit.Fail(errors.New("no space left on device"))
+			w.do("GET", "/v1/version", "", w.admin)
+			w.do("GET", "/v1/version", "", "hunter2")
+			w.audit.Fail(nil)
+			w.clock.advance(time.Minute)
+			before := len(w.audit.Entries())
+			if lines := send(); lines != c.lines {
+				t.Fatalf("the audit log has %s, want %s", lines, c.lines)
+			}
+			if l := w.audit.Entries()[before]; l.Status == 429 && (l.Event != audit.EventRefused || l.Source != "127.0.0.1" || l.Code != "rate_limited" || l.Time.IsZero() || l.Reason == "") {
+				t.Errorf("the line: %+v", l)
+			}
+			if lines := send(); strings.Contains(lines, "+4") || strings.Contains(lines, "+5") {
+				t.Errorf("told twice: %s", lines)
+			}
+		})
+	}
+}
+
+// An address that is forgotten for others takes no count along.
+func TestLogins_whatWasRefusedIsToldWhenItsAddressIsForgotten(t *testing.T) {
+	w := newWorld(t, func(c *server.Config) { c.FailedLogins = 1 })
+	w.viewed()
+	from := func(addr string) int {
+		r := httptest.NewRequest("GET", "/v1/version", nil)
+		r.RemoteAddr = addr
+		got := httptest.NewRecorder()
+		w.api.ServeHTTP(got, r)
+		return got.Code
+	}
+	var got []int
+	for range 5 {
+		got = append(got, from("[2001:db8:1:2::3]:1000"))
+	}
+	if fmt.Sprint(got) != "[401 429 429 429 429]" {
+		t.Fatalf("answers %v", got)
+	}
+	before := len(w.audit.Entries())
+	for i := range 8192 { // maxSources
+		from(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
+	}
+	var told []audit.Entry
+	for _, l := range w.audit.Entries()[before:] {
+		if l.Event == audit.EventRefused {
+			told = append(told, l)
+		}
+	}
+	if len(told) != 1 || told[0].Source != "2001:db8:1:2::/64" || told[0].Unwritten != 3 {
+		t.Errorf("the audit log has %+v", told)
+	}
+}
+
 // A token that ended is one more failed login: it is no way round the limit.
 func TestLogins_aRevokedTokenIsRefusedEvenWhileItsAddressIsLimited(t *testing.T) {
 	w := newWorld(t, func(c *server.Config) { c.FailedLogins = 2 })
@@ -306,5 +396,18 @@ func TestLimits_aWriteMayTakeLongerThanItsBodyMayTakeToArrive(t *testing.T) {
 				t.Errorf("%s %s ends at %s", call.method, call.path, at)
 			}
 		}
+	}
+}
+
+func TestLogins_whatWasRefusedIsToldAtTheEnd(t *testing.T) {
+	w := newWorld(t, func(c *server.Config) { c.FailedLogins = 2 })
+	w.viewed()
+	knock := call{"GET", "/v1/accounts", "", "hunter2"}
+	w.statuses(knock, knock, knock, knock, knock)
+	before := len(w.audit.Entries())
+	w.api.Close()
+	w.api.Close()
+	if s := written(w.audit.Entries()[before:]); s != "429+2" {
+		t.Errorf("the audit log has %s", s)
 	}
 }

@@ -83,7 +83,7 @@ func (s *Server) withEnvironment(next http.Handler) http.Handler {
 				writeProblem(w, r, api.NewProblem(s.tooMany(c, r.RemoteAddr, wait), c.id))
 				return
 			}
-			c.unwritten = s.logins.fail(r.RemoteAddr)
+			s.failed(c, r.RemoteAddr)
 			writeProblem(w, r, api.Problem{Status: http.StatusMisdirectedRequest, Code: api.CodeWrongEnvironment,
 				Detail: "this kurad serves environment \"" + s.env.Name + "\" and the request is for another one; set the endpoint of that environment's kurad, or the environment of this one"})
 			return

@@ -152,10 +152,16 @@ func New(cfg Config) (*Server, error) {
 	return s, s.routes()
 }
 
-// Close ends what waits: long polls and fresh looks answer at once, with what there is.
+// Close ends what waits: long polls and fresh looks answer at once, with what there is. It
+// writes down what refused calls nobody has told of yet.
 func (s *Server) Close() {
 	s.changes.close()
-	s.close.Do(func() { close(s.ended) })
+	s.close.Do(func() {
+		close(s.ended)
+		for _, r := range s.logins.all() {
+			s.tellForgotten(r)
+		}
+	})
 }
 
 // ServeHTTP implements http.Handler.
