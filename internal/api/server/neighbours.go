@@ -207,14 +207,20 @@ func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []aff
 
 // impact says what a proposal means for the servers that exist.
 func impact(list []affected) []api.Warning {
-	var moves, replaced, applied []string
+	var moves, replaced, applied, ended []string
 	routed := true
 	for _, a := range list {
-		key := a.after.Intent.Key()
-		for _, h := range [][2]string{{a.from.Hosts.Public, a.to.Hosts.Public}, {a.from.Hosts.GRPC, a.to.Hosts.GRPC}, {a.from.Hosts.Global, a.to.Hosts.Global}} {
-			if h[0] != h[1] && h[0] != "" {
-				moves = append(moves, fmt.Sprintf("server %s moves from %s to %s", key, h[0], orNone(h[1])))
-				routed = routed && a.after.Region.Runtime() == fleet.RuntimeKubernetes
+		key, kubernetes := a.after.Intent.Key(), a.after.Region.Runtime() == fleet.RuntimeKubernetes
+		for _, h := range []struct{ kind, from, to string }{
+			{"", a.from.Hosts.Public, a.to.Hosts.Public}, {"gRPC", a.from.Hosts.GRPC, a.to.Hosts.GRPC}, {"global", a.from.Hosts.Global, a.to.Hosts.Global},
+		} {
+			if h.from == h.to || h.from == "" {
+				continue
+			}
+			moves = append(moves, fmt.Sprintf("server %s moves from %s to %s", key, h.from, orNone(h.to)))
+			routed = routed && kubernetes
+			if kubernetes && h.kind != "" { // an instance has aliases of its public host only (K7)
+				ended = append(ended, fmt.Sprintf("%s host %s of server %s", h.kind, h.from, key))
 			}
 		}
 		switch {
@@ -231,6 +237,10 @@ func impact(list []affected) []api.Warning {
 	}
 	if len(moves) > 0 && !routed {
 		warnings = append(warnings, api.Warning{Code: api.WarnNoAlias, Detail: "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"})
+	}
+	if len(ended) > 0 {
+		warnings = append(warnings, api.Warning{Code: api.WarnNoAlias, Detail: "KuraInstances route old public hosts only, so " + count(len(ended), "host ends", "hosts end") +
+			" as soon as kurad applies the change: " + some(ended, ", ") + "; give their clients the new ones"})
 	}
 	for _, c := range []struct {
 		becomes string

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
@@ -155,6 +157,72 @@ func TestNeighbours_aServerThatComesDuringAChangeIsRenderedFromIt(t *testing.T) 
 		owner, _, err := w.records.Owner(ctx, store.ReserveHost(v.Hosts.Public))
 		if owner.Account != v.Account || err != nil {
 			t.Errorf("host %s of %s is reserved by %v, %v", v.Hosts.Public, v.Account, owner, err)
+		}
+	}
+}
+
+// A KuraInstance has aliases of its public host only: whoever moves another one hears that
+// the old one ends (H8), in a dry run and with the write.
+func TestH8_K7_aPlanWarnsOfGRPCAndGlobalHostsThatMoveInAKubernetesRegion(t *testing.T) {
+	newFleet := func(t *testing.T) *world {
+		w, ctx := newKubeWorld(t), t.Context()
+		for _, name := range []string{"grpc", "global"} {
+			w.must(w.client.PutHostTemplate(ctx, fleet.HostTemplate{Name: name, Pattern: name + "-{account_handle}-{cluster_id}{env_suffix}.kura.test"}, api.PutOptions{}))
+		}
+		eu := kubeRegion("eu")
+		eu.Hosts.GRPC, eu.Hosts.Global, eu.Location = "grpc", "global", &fleet.Location{Latitude: 50, Longitude: 8}
+		w.must(w.client.PutRegion(ctx, eu, api.PutOptions{}))
+		w.must(w.client.PutRegion(ctx, region("box"), api.PutOptions{}))
+		w.must(w.client.PutAccount(ctx, fleet.Account{ID: "acme"}, api.PutOptions{}))
+		w.put(srv("acme", "eu", "v1"))
+		return w
+	}
+	const ends, containers = "KuraInstances route old public hosts only, so ", "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"
+	const soon, next = " as soon as kurad applies the change: ", "; give their clients the new ones"
+	grpc, global := "gRPC host grpc-acme-eu-staging.kura.test of server acme/eu", "global host global-acme-eu-staging.kura.test of server acme/eu"
+	pattern := func(name string) func(*world, api.PutOptions) ([]api.Warning, error) {
+		return func(w *world, o api.PutOptions) ([]api.Warning, error) {
+			out, err := w.client.PutHostTemplate(t.Context(), fleet.HostTemplate{Name: name, Pattern: "new-" + name + "-{account_handle}-{cluster_id}{env_suffix}.kura.test"}, o)
+			return out.Warnings, err
+		}
+	}
+	renamed := func(w *world, o api.PutOptions) ([]api.Warning, error) {
+		out, err := w.client.PutAccount(t.Context(), fleet.Account{ID: "acme", Handle: "corp"}, o)
+		return out.Warnings, err
+	}
+	for name, c := range map[string]struct {
+		put  func(*world, api.PutOptions) ([]api.Warning, error)
+		box  bool // the account has a server of containers, too
+		want []string
+	}{
+		"an account":                    {put: renamed, want: []string{ends + "2 hosts end" + soon + grpc + ", " + global + next}},
+		"an account in regions of both": {put: renamed, box: true, want: []string{containers, ends + "2 hosts end" + soon + grpc + ", " + global + next}},
+		"the template of gRPC":          {put: pattern("grpc"), want: []string{ends + "1 host ends" + soon + grpc + next}},
+		"the global template":           {put: pattern("global"), want: []string{ends + "1 host ends" + soon + global + next}},
+		"the public template":           {put: pattern("public")},
+		"a region": {put: func(w *world, o api.PutOptions) ([]api.Warning, error) {
+			without := kubeRegion("eu")
+			without.Hosts.GRPC, without.Location = "grpc", &fleet.Location{Latitude: 50, Longitude: 8}
+			out, err := w.client.PutRegion(t.Context(), without, o)
+			return out.Warnings, err
+		}, want: []string{ends + "1 host ends" + soon + global + next}},
+	} {
+		w := newFleet(t)
+		if c.box {
+			w.put(srv("acme", "box", "v1"))
+		}
+		w.viewed()
+		for _, dry := range []bool{true, false} {
+			warnings, err := c.put(w, api.PutOptions{DryRun: dry})
+			var got []string
+			for _, warning := range warnings {
+				if warning.Code == api.WarnNoAlias {
+					got = append(got, warning.Detail)
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" || err != nil {
+				t.Errorf("%s, dry run %v: %v (-want +got)\n%s", name, dry, err, d)
+			}
 		}
 	}
 }
