@@ -47,7 +47,7 @@ func TestCLI_asAnOperatorUsesIt(t *testing.T) {
 	o := optionsFor(t)
 	p := startInProcess(t, o)
 	t.Setenv("KURA_DATA_DIR", o.dataDir)
-	if got := ok(t, "status"); got != "no servers are declared here\n" {
+	if got := ok(t, "status"); !strings.HasPrefix(got, "no servers are declared here\n") {
 		t.Errorf("status of an empty fleet: %q", got)
 	}
 	declareAcme(t, p.client)
@@ -55,7 +55,7 @@ func TestCLI_asAnOperatorUsesIt(t *testing.T) {
 
 	t.Run("status", func(t *testing.T) {
 		table := ok(t, "status")
-		for _, want := range []string{"acme/eu", "unobserved", "RuntimeUnreachable", "v1"} {
+		for _, want := range []string{"acme/eu", "unobserved", "RuntimeUnreachable", "v1", " never, ", " failed\n", "endpoint local cannot be read for "} {
 			if !strings.Contains(table, want) {
 				t.Errorf("the table does not say %q:\n%s", want, table)
 			}
@@ -71,7 +71,7 @@ func TestCLI_asAnOperatorUsesIt(t *testing.T) {
 		if err := json.Unmarshal([]byte(ok(t, "status", "acme/eu", "-o", "json")), &one); err != nil || one.Account != "acme" || one.Verdict != fleet.VerdictUnobserved {
 			t.Errorf("one server as json: %+v, %v", one, err)
 		}
-		if story := ok(t, "status", "acme/eu", "--fresh"); !strings.Contains(story, "unobserved RuntimeUnreachable") || !strings.Contains(story, "seen        never") {
+		if story := ok(t, "status", "acme/eu", "--fresh"); !strings.Contains(story, "unobserved RuntimeUnreachable") || !strings.Contains(story, "seen        never, ") {
 			t.Errorf("one server:\n%s", story)
 		}
 		if got := ok(t, "status", "--account", "umbra"); !strings.Contains(got, "no servers") {

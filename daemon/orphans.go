@@ -69,7 +69,15 @@ func printOrphans(w io.Writer, o api.Orphans) {
 		}
 		render(w, t)
 	}
-	for _, u := range o.Unreadable {
+	printUnreadable(w, o.Unreadable)
+	if len(o.Items) == 0 && len(o.Unreadable) == 0 {
+		fmt.Fprintln(w, "no orphans: every container and KuraInstance of this environment belongs to a declared server")
+	}
+}
+
+// printUnreadable says what does not answer kurad, a line each.
+func printUnreadable(w io.Writer, list []api.UnreadableEndpoint) {
+	for _, u := range list {
 		since := ""
 		if u.Since != nil {
 			since = " for " + age(*u.Since)
@@ -79,8 +87,5 @@ func printOrphans(w io.Writer, o api.Orphans) {
 			what = fmt.Sprintf("namespace %s of cluster %s", u.Namespace, u.Cluster)
 		}
 		fmt.Fprintf(w, "%s cannot be read%s (%s): %s; what it holds now is not known\n", what, since, u.Reason, u.Message)
-	}
-	if len(o.Items) == 0 && len(o.Unreadable) == 0 {
-		fmt.Fprintln(w, "no orphans: every container and KuraInstance of this environment belongs to a declared server")
 	}
 }

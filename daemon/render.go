@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -24,6 +25,15 @@ func printServers(w io.Writer, list []fleet.ServerView) {
 	}
 	sortServers(list)
 	printFitting(w, list, 0)
+	var stale []string
+	for _, s := range list {
+		if s.Stale {
+			stale = append(stale, s.Account+"/"+s.Region)
+		}
+	}
+	if len(stale) > 0 {
+		fmt.Fprintf(w, "not seen anew within %s: %s; what is shown of them was known before\n", api.MaxObserve, strings.Join(stale, ", "))
+	}
 }
 
 func sortServers(list []fleet.ServerView) {
@@ -160,6 +170,9 @@ func printServer(w io.Writer, s serverStory) {
 		line("next try", "in %s", time.Until(*s.NextAttempt).Round(time.Second))
 	}
 	line("seen", "%s", seen(s.ServerView))
+	if s.Stale {
+		line("", "not seen anew within %s: this is what was known before", api.MaxObserve)
+	}
 	fmt.Fprintln(w)
 
 	t := newTable()
@@ -241,13 +254,23 @@ func isTerminal(w io.Writer) bool {
 }
 
 func seen(s fleet.ServerView) string {
-	if s.LastObservedAt == nil {
+	failed := count(s.FailedReads, "read") + " failed"
+	switch {
+	case s.LastObservedAt == nil && s.FailedReads > 0:
+		return "never, " + failed
+	case s.LastObservedAt == nil:
 		return "never"
-	}
-	if s.FailedReads > 0 {
-		return fmt.Sprintf("%s ago, %d reads failed since", age(*s.LastObservedAt), s.FailedReads)
+	case s.FailedReads > 0:
+		return fmt.Sprintf("%s ago, %s since", age(*s.LastObservedAt), failed)
 	}
 	return age(*s.LastObservedAt) + " ago"
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // age says how long ago a time was, in the two units that matter.

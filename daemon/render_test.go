@@ -56,12 +56,14 @@ func fleetOfEveryKind() []fleet.ServerView {
 	unobserved := view("umbra", "eu", fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "v2", "v2", "v2", fleet.Unknown)
 	unobserved.FailedReads = 12
 	never := fleet.ServerView{Account: "new", Region: "us", Verdict: fleet.VerdictProgressing, Reason: fleet.ReasonAccepted, Intent: fleet.Intent{Server: fleet.Server{ImageTag: "v1"}}}
+	hidden := never
+	hidden.Account, hidden.Verdict, hidden.Reason, hidden.FailedReads = "old", fleet.VerdictUnobserved, fleet.ReasonRuntimeRefused, 1
 	return []fleet.ServerView{
 		view("zeta", "us", fleet.VerdictConverged, "", "v2", "v2", "v2", fleet.True),
 		view("acme", "us", fleet.VerdictFailed, fleet.ReasonImagePullFailed, "v3", "v2", "v2", fleet.True),
 		view("acme", "eu", fleet.VerdictProgressing, fleet.ReasonRollingOut, "v3", "v2", "v2", fleet.False),
 		view("drift", "eu", fleet.VerdictDrifted, fleet.ReasonDrifted, "v2", "v1", "v2", fleet.True),
-		unobserved, never,
+		unobserved, never, hidden,
 	}
 }
 

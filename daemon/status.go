@@ -77,10 +77,26 @@ func showStatus(ctx context.Context, w, said io.Writer, o statusOptions, args []
 	if o.watch {
 		return o.follow(ctx, w, said, v)
 	}
-	if err := o.print(w, v); err != nil || !o.exitCode {
+	if err := o.print(w, v); err != nil {
 		return err
 	}
+	if o.output == "table" && o.server == nil && o.region == "" && o.account == "" {
+		o.printUnseen(ctx, w, c)
+	}
+	if !o.exitCode {
+		return nil
+	}
 	return o.converged(v)
+}
+
+// printUnseen says below the fleet which endpoints and clusters cannot be read: no row says
+// it of those without a server. What nobody has tried to read yet is no trouble.
+func (o statusOptions) printUnseen(ctx context.Context, w io.Writer, c *api.Client) {
+	orphans, err := c.Orphans(ctx)
+	if err != nil {
+		return // the table is what was asked for
+	}
+	printUnreadable(w, slices.DeleteFunc(orphans.Unreadable, func(u api.UnreadableEndpoint) bool { return u.Reason == fleet.ReasonNotObservedYet }))
 }
 
 // read reads what is to be shown: a list of servers, or one with its story.
@@ -193,16 +209,27 @@ func unknownServer(ctx context.Context, c *api.Client, key fleet.ServerKey, err 
 	return fmt.Errorf("%w; `kurad status` shows those there are", err)
 }
 
-// observed asks for a fresh observation of every server, a few at a time.
+// observed asks for a fresh observation of every server, a few at a time. One that went
+// meanwhile is left out.
 func observed(ctx context.Context, c *api.Client, list []fleet.ServerView) ([]fleet.ServerView, error) {
-	fresh := make([]fleet.ServerView, len(list))
+	fresh, gone := make([]fleet.ServerView, len(list)), make([]bool, len(list))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i, s := range list {
 		g.Go(func() (err error) {
 			fresh[i], err = c.GetServer(ctx, fleet.ServerKey{Account: s.Account, Region: s.Region}, api.GetOptions{ObserveNow: true})
+			if gone[i] = fleet.CodeOf(err) == fleet.CodeNotFound; gone[i] {
+				return nil
+			}
 			return err
 		})
 	}
-	return fresh, g.Wait()
+	err := g.Wait()
+	left := fresh[:0]
+	for i, s := range fresh {
+		if !gone[i] {
+			left = append(left, s)
+		}
+	}
+	return left, err
 }

@@ -117,15 +117,6 @@ func (compareSame) CompareValues(values ...any) error {
 	return nil
 }
 
-func contains(text string, all ...string) bool {
-	for _, s := range all {
-		if !strings.Contains(text, s) {
-			return false
-		}
-	}
-	return true
-}
-
 func replaceOnce(t *testing.T, s, from, to string) string {
 	t.Helper()
 	if strings.Count(s, from) != 1 {

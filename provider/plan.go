@@ -33,11 +33,16 @@ func protect(ctx context.Context, req resource.ModifyPlanRequest, resp *resource
 }
 
 // warn adds the daemon's warnings. What is not declared yet may well be part of the
-// same apply, and is no warning.
-func warn(diags *diag.Diagnostics, t attr.Type, what string, warnings []api.Warning) {
+// same apply, and is no warning. region is the one that a runtime is of.
+func (s *session) warn(diags *diag.Diagnostics, t attr.Type, what, region string, warnings []api.Warning) {
 	for _, w := range warnings {
-		if w.Code == api.WarnNeighbourUnknown {
+		switch w.Code {
+		case api.WarnNeighbourUnknown:
 			continue
+		case api.WarnUnreadable:
+			s.unseen(diags, region, w)
+			continue
+		case api.WarnHostsMove, api.WarnReplace, api.WarnNoAlias:
 		}
 		summary := fmt.Sprintf("%s: %s", what, meaning(w.Code))
 		if p, ok := attributePath(t, w.Pointer); ok {
@@ -58,6 +63,8 @@ func meaning(code api.WarningCode) string {
 		return "old hosts stop answering"
 	case api.WarnNeighbourUnknown:
 		return "something it names is not declared yet"
+	case api.WarnUnreadable:
+		return "its runtime cannot be read now"
 	}
 	return string(code)
 }

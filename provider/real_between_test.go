@@ -43,6 +43,7 @@ type exchange struct {
 type on struct {
 	method, path string
 	polls        bool // requests that wait for news
+	dry          bool // what a plan asks
 }
 
 // What the provider asks about servers.
@@ -83,7 +84,7 @@ func (k *kurad) between() *between {
 }
 
 func (b *between) serve(w http.ResponseWriter, r *http.Request, kurad http.Handler) {
-	is := on{method: r.Method, path: r.URL.Path, polls: r.URL.Query().Has("wait")}
+	is := on{method: r.Method, path: r.URL.Path, polls: r.URL.Query().Has("wait"), dry: r.URL.Query().Has("dry_run")}
 	b.mu.Lock()
 	n := len(b.seen)
 	b.seen = append(b.seen, exchange{at: time.Now(), on: is})

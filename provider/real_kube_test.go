@@ -172,6 +172,18 @@ func TestAccKube_P2_K3_K1_thePlanSaysOncePerRegionWhatItsClusterDoes(t *testing.
 	if changes || strings.Count(text, `Region "eu" cannot be seen`) != 1 || !contains(text, `Cluster "prod", namespace "kura"`, "What is known is", "old (from 20") {
 		t.Errorf("a cluster that does not answer: changes %t: %s", changes, text)
 	}
+	// So it is for what is planned anew: where no server is there yet nothing else would tell.
+	carol := "resource \"kura_account\" \"carol\" {\n  id = \"carol\"\n}\n" + serverAs("carol", "v1")
+	for _, planned := range []string{k.kubeConfig("", old, serverHCL("v1"), bravo("v1"), carol), k.kubeConfig("", old, carol), k.kubeConfig("", old, serverHCL("v2"), bravo("v1"))} {
+		c.write(planned)
+		for _, refresh := range []string{"true", "false"} {
+			text, _ = c.run("plan", "-no-color", "-lock=false", "-refresh="+refresh)
+			if strings.Count(text, `Region "eu" cannot be seen (`) != 1 || !contains(text, `amespace "kura"`, "Plan: ") {
+				t.Errorf("a plan of a cluster that does not answer, refresh %s: %s", refresh, text)
+			}
+		}
+	}
+	c.write(config)
 	k.kube.between.Heal()
 	k.until(acmeEU, "seen again", func(v *fleet.ServerView) bool { return v.Verdict != fleet.VerdictUnobserved })
 	k.until(bravoEU, "seen again", func(v *fleet.ServerView) bool { return v.Verdict != fleet.VerdictUnobserved })

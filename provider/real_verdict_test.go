@@ -131,11 +131,22 @@ func TestAccVerdict_aFirstVersionThatFailsIsAnErrorThatSaysHowToKeepTheServer(t 
 		t.Fatal(text)
 	}
 	c.shows(true, []string{`+ image_tag = "v1-lost"`, "version v1-lost failed (ImagePullFailed)", "No version of it has served yet", "0 to add, 1 to change, 0 to destroy"}, "must be replaced")
+	if text, code := c.run("plan", "-no-color", "-out=saved"); code != 0 {
+		t.Fatal(text)
+	}
 	// Built after all: it becomes active by itself, without a new deployment.
 	k.image(t, "v1-lost")
 	t.Cleanup(func() { k.loseImage(t, "v1-lost") })
 	if v := k.stands(acmeEU, fleet.VerdictConverged); v.Deployment.Seq != 1 {
 		t.Errorf("it healed with deployment %d", v.Deployment.Seq)
+	}
+	// The plan from before has nothing left to do, and stops nothing that serves.
+	healthy := k.id(acmeEU)
+	if text, code := c.run("apply", "-no-color", "saved"); code != 0 {
+		t.Error(text)
+	}
+	if v := k.server("acme", "eu"); v.Verdict != fleet.VerdictConverged || v.Deployment.Seq != 1 || k.id(acmeEU) != healthy {
+		t.Errorf("after the saved plan it is %s, deployment %d, container %s instead of %s", standing(v), v.Deployment.Seq, k.id(acmeEU), healthy)
 	}
 	c.showsNothing()
 	c.destroy()

@@ -108,7 +108,7 @@ func trouble(v fleet.ServerView, now time.Time) *warning {
 		}
 	case fleet.VerdictUnobserved:
 		return &warning{
-			key:     "unobserved/" + v.Region + "/" + string(v.Reason),
+			key:     unobservedKey(v.Region, v.Reason),
 			summary: fmt.Sprintf("Region %q cannot be seen (%s)", v.Region, v.Reason),
 			detail:  why(v) + " " + age(v, now) + " The plan takes its servers to be as they were; kurad changes nothing there until it can see them.",
 		}
@@ -177,9 +177,19 @@ func stillServes(v fleet.ServerView) string {
 
 func age(v fleet.ServerView, now time.Time) string {
 	if v.LastObservedAt == nil || v.LastObservedAt.IsZero() {
+		if v.FailedReads > 0 {
+			return fmt.Sprintf("It has not been seen since kurad started; %s failed.", reads(v.FailedReads))
+		}
 		return "It has not been seen since kurad started."
 	}
 	return fmt.Sprintf("What is known is %s old (from %s).", now.Sub(*v.LastObservedAt).Round(time.Second), v.LastObservedAt.UTC().Format(time.RFC3339))
+}
+
+func reads(n int) string {
+	if n == 1 {
+		return "1 read"
+	}
+	return fmt.Sprintf("%d reads", n)
 }
 
 // plain is a text as an error.

@@ -85,6 +85,17 @@ func TestVerdict_aServerThatDoesNotAnswerSaysWhatItsEndpointSaid(t *testing.T) {
 	}
 }
 
+func TestVerdict_aServerThatWasNeverSeenSaysHowOftenThatFailed(t *testing.T) {
+	v := view(fleet.VerdictUnobserved, fleet.ReasonRuntimeRefused, "", "", fleet.DeploymentPending)
+	v.LastObservedAt = nil
+	for failed, want := range map[int]string{0: "since kurad started. The plan", 1: "since kurad started; 1 read failed. The plan", 12: "since kurad started; 12 reads failed. The plan"} {
+		v.FailedReads = failed
+		if got := trouble(v, time.Now()).detail; !strings.Contains(got, want) {
+			t.Errorf("%d failed: %q does not say %q", failed, got, want)
+		}
+	}
+}
+
 func TestVerdict_oneRegionsTroubleIsSaidOnce(t *testing.T) {
 	a, b := view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "", "", fleet.DeploymentRunning), view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "", "", fleet.DeploymentRunning)
 	b.Account = "bravo"

@@ -51,6 +51,7 @@ func (r *serverResource) ValidateConfig(ctx context.Context, req resource.Valida
 
 func (r *serverResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	protectServer(ctx, r.session, req, resp)
+	previewServer(ctx, r.session, req, resp)
 }
 
 func (r *serverResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -148,7 +149,7 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 	resp.Diagnostics.Append(keepDeclared(ctx, resp.Private, plan.ImageTag.ValueString())...)
 	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenServer(view, plan).asPlanned(plan))...)
 	wait := targetOf(view)
-	if again := view.Deployment; !state.ImageTag.Equal(plan.ImageTag) && again != nil && !underWay(view) && !justTakenOver(view) && !corrects(written) {
+	if again := view.Deployment; !state.ImageTag.Equal(plan.ImageTag) && again != nil && !underWay(view) && !justTakenOver(view) && !corrects(written) && !healed(written) {
 		// The daemon has this version as declared already, and it came to nothing: only a
 		// new deployment is another try. The key makes a repeated apply the same one.
 		d, err := client.Redeploy(ctx, plan.key(), fmt.Sprintf("%s/%d", plan.key(), again.Seq))

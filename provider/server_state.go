@@ -3,11 +3,13 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -31,6 +33,22 @@ func (r *serverResource) setServing(ctx context.Context, req resource.UpdateRequ
 	m := flattenServer(v, plan).asPlanned(plan)
 	m.ImageTag = serving(v)
 	return setState(ctx, &resp.State, req.Plan.Raw, m)
+}
+
+// healed reports whether the declared version serves by itself, though the plan saw that it
+// does not (P9): a redeploy would only stop what is healthy. Of a declaration that changed
+// no turn has judged anything yet, and what counts is how the server was before.
+func healed(w api.Written[fleet.ServerView]) bool {
+	v := w.Object
+	if v.ServingImageTag != v.Intent.ImageTag {
+		return false
+	}
+	if !w.Changed {
+		return v.Verdict == fleet.VerdictConverged
+	}
+	return v.ObservedImageTag == v.Intent.ImageTag && slices.ContainsFunc(v.Conditions, func(c fleet.Condition) bool {
+		return c.Type == fleet.ConditionReady && c.Status == fleet.True
+	})
 }
 
 // undestroyed says why a server that is being destroyed is still there.

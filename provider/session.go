@@ -41,6 +41,13 @@ type session struct {
 	mu      sync.Mutex
 	version *api.VersionInfo
 	said    map[string]bool
+	looks   map[string]*look // by region
+}
+
+// look is the question whether a region's runtime can be read.
+type look struct {
+	mu       sync.Mutex
+	answered bool
 }
 
 // meet asks the daemon who it is. What it answers may be an error; that it does not
@@ -141,6 +148,40 @@ func (s *session) once(key string, diags *diag.Diagnostics, summary, detail stri
 	}
 	s.said[key] = true
 	diags.AddWarning(summary, detail)
+}
+
+// unseen adds the daemon's warning that a region's runtime cannot be read, unless this
+// session said of the region that it cannot be seen.
+func (s *session) unseen(diags *diag.Diagnostics, region string, w api.Warning) {
+	summary := fmt.Sprintf("Region %q cannot be seen", region)
+	if w.Reason != "" {
+		summary += fmt.Sprintf(" (%s)", w.Reason)
+	}
+	s.once(unobservedKey(region, w.Reason), diags, summary, sentence(plain(w.Detail)))
+}
+
+func unobservedKey(region string, reason fleet.Reason) string {
+	return "unobserved/" + region + "/" + string(reason)
+}
+
+// lookOnce asks whether a region's runtime can be read, unless that was answered before.
+// Who comes meanwhile waits: a thousand servers of a region are one question.
+func (s *session) lookOnce(region string, ask func() (answered bool)) {
+	s.mu.Lock()
+	l := s.looks[region]
+	if l == nil {
+		l = &look{}
+		if s.looks == nil {
+			s.looks = map[string]*look{}
+		}
+		s.looks[region] = l
+	}
+	s.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.answered {
+		l.answered = ask()
+	}
 }
 
 // wrongDaemon is the error of a daemon that serves another environment.

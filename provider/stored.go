@@ -109,7 +109,7 @@ func (r *stored[M]) preview(ctx context.Context, req resource.ModifyPlanRequest,
 	m, warnings, err := r.dryRun(ctx, req, resp, api.PutOptions{})
 	what := "Plan the change of " + r.noun(m)
 	if err == nil {
-		warn(&resp.Diagnostics, req.Plan.Schema.Type(), what, warnings)
+		r.session.warn(&resp.Diagnostics, req.Plan.Schema.Type(), what, r.id(m), warnings)
 		return
 	}
 	switch fleet.CodeOf(err) {
@@ -121,16 +121,20 @@ func (r *stored[M]) preview(ctx context.Context, req resource.ModifyPlanRequest,
 }
 
 // previewNew asks the daemon about an object that is to be created, and reports what it
-// says of single attributes. What the object names of others may be created by the same
+// says of single attributes, and its warnings. What the object names of others may be created by the same
 // apply: a dry run only warns of that, and that the object exists already is said by the
 // apply, with the way to import it.
 func (r *stored[M]) previewNew(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if !req.State.Raw.IsNull() && len(resp.RequiresReplace) == 0 {
 		return
 	}
-	m, _, err := r.dryRun(ctx, req, resp, api.PutOptions{IfNoneMatch: true})
+	m, warnings, err := r.dryRun(ctx, req, resp, api.PutOptions{IfNoneMatch: true})
+	what := "Plan " + r.noun(m)
 	if has(err, fleet.CodeInvalid) && len(fields(err)) > 0 {
-		report(&resp.Diagnostics, req.Plan.Schema.Type(), "Plan "+r.noun(m), err)
+		report(&resp.Diagnostics, req.Plan.Schema.Type(), what, err)
+	}
+	if err == nil {
+		r.session.warn(&resp.Diagnostics, req.Plan.Schema.Type(), what, r.id(m), warnings)
 	}
 }
 

@@ -33,7 +33,10 @@ func (s *Server) lastKnown(ctx context.Context, key fleet.ServerKey, r fleet.Reg
 	within, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	inst, err := s.runtimes.Instance(within, key, doc, nil)
-	if err != nil || inst == nil || inst.Foreign != "" {
+	if err != nil {
+		return found{unread: &fleet.ReadFailure{Message: err.Error()}}
+	}
+	if inst == nil || inst.Foreign != "" {
 		return found{}
 	}
 	return found{restartMark: inst.RestartMark, aliases: inst.Aliases}

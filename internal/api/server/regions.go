@@ -112,6 +112,7 @@ func (s *Server) declareRegion(ctx context.Context, right *store.Right, what str
 		w.Warnings = append(w.Warnings, warnings...)
 	}
 	if c.DryRun {
+		w.Warnings = append(w.Warnings, s.unreadable(declared, targetPointer(declared), s.look(ctx, declared))...)
 		return w, nil
 	}
 	tx := s.records.Begin()

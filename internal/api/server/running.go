@@ -12,9 +12,10 @@ import (
 
 // found is what a declaration takes over from containers that run already.
 type found struct {
-	ports       map[string]int // host ports by "<service>/<port name>"
-	restartMark string         // of a redeploy before the record was lost
-	aliases     []string       // old hosts that its instance still routes
+	ports       map[string]int     // host ports by "<service>/<port name>"
+	restartMark string             // of a redeploy before the record was lost
+	aliases     []string           // old hosts that its instance still routes
+	unread      *fleet.ReadFailure // why the runtime could not be read
 
 	// Of a request to adopt:
 	containers map[string]fleet.Container // by service
@@ -42,8 +43,9 @@ func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Regio
 	if r.Containers == nil {
 		return found{}
 	}
-	f := found{ports: map[string]int{}}
-	for _, c := range s.listed(ctx, r) {
+	listing := s.listed(ctx, r)
+	f := found{ports: map[string]int{}, unread: listing.Unreadable}
+	for _, c := range listing.Containers {
 		if !isOf(key, c) {
 			continue
 		}
@@ -61,10 +63,10 @@ func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Regio
 }
 
 // listed are the containers of a region's endpoint, none where it cannot be read.
-func (s *Server) listed(ctx context.Context, r fleet.Region) []fleet.Container {
+func (s *Server) listed(ctx context.Context, r fleet.Region) fleet.Listing {
 	within, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	return s.runtimes.Containers(within, r.Containers.Endpoint, freshEnough).Containers
+	return s.runtimes.Containers(within, r.Containers.Endpoint, freshEnough)
 }
 
 // isOf reports whether a container bears the labels of a server.
@@ -75,7 +77,7 @@ func isOf(key fleet.ServerKey, c fleet.Container) bool {
 // publishedByOthers are the host ports of all containers but a server's own.
 func (s *Server) publishedByOthers(ctx context.Context, key fleet.ServerKey, r fleet.Region) map[int]bool {
 	ports := map[int]bool{}
-	for _, c := range s.listed(ctx, r) {
+	for _, c := range s.listed(ctx, r).Containers {
 		if isOf(key, c) {
 			continue
 		}

@@ -147,6 +147,9 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 		if !c.DryRun {
 			return w, n.faults(what)
 		}
+		if n.region.Exists() {
+			n.missing = append(n.missing, s.unreadable(n.region.Value, "/region", s.look(ctx, n.region.Value))...)
+		}
 		in := fleet.Intent{Server: declared, Generation: prev.Value.Generation + 1}
 		return api.Written[fleet.ServerView]{Object: fleet.NewServerView(in, fleet.Desired{}, nil, nil), Created: !prev.Exists(), Changed: true, Warnings: n.missing}, nil
 	}
@@ -179,10 +182,17 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 		}
 	}
 	var f found
-	if !prev.Exists() {
+	switch {
+	case !prev.Exists():
 		f = s.running(ctx, key, n.region.Value)
+	case c.DryRun:
+		f.unread = s.look(ctx, n.region.Value)
 	}
-	return s.storeServer(ctx, right, declared, n, prev, f, c.DryRun)
+	w, err = s.storeServer(ctx, right, declared, n, prev, f, c.DryRun)
+	if err == nil && c.DryRun {
+		w.Warnings = append(w.Warnings, s.unreadable(n.region.Value, "/region", f.unread)...)
+	}
+	return w, err
 }
 
 // storeServer writes a changed declaration with all that goes with it: its deployment,

@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+func dryRunOf(account, region string, warnings ...api.Warning) api.Written[fleet.ServerView] {
+	return api.Written[fleet.ServerView]{Object: fleet.ServerView{Account: account, Region: region}, Created: true, Changed: true, Warnings: warnings}
+}
+
+// What cannot be done yet is said before anything is applied, once for each region.
+func TestP2_aPlanSaysThatARegionsRuntimeCannotBeRead(t *testing.T) {
+	away := api.Warning{Code: api.WarnUnreadable, Pointer: "/region", Reason: fleet.ReasonRuntimeRefused, Detail: `namespace "kura" of cluster "prod" cannot be read now: Unauthorized; nothing is changed there until kurad can read it`}
+	missing := api.Warning{Code: api.WarnNeighbourUnknown, Pointer: "/account", Detail: "account \"bravo\" does not exist"}
+	d := &told{answers: map[string]any{
+		"DRY /v1/servers/acme/eu":  api.Problem{Code: fleet.CodeConflict, Detail: "it exists already"},
+		"DRY /v1/servers/bravo/eu": dryRunOf("bravo", "eu", missing, away),
+		"DRY /v1/servers/acme/us":  dryRunOf("acme", "us"),
+	}}
+	c := newCore(t, d)
+	server := func(account, region string, more map[string]tftypes.Value) map[string]tftypes.Value {
+		return c.object("kura_server", c.object("kura_server", nil, more), map[string]tftypes.Value{"account": hcl(account), "region": hcl(region), "image_tag": hcl("2")})
+	}
+	plan := func(config map[string]tftypes.Value) string {
+		t.Helper()
+		return spoken(c.plan("kura_server", nil, config, nil).Diagnostics)
+	}
+	if said := plan(server("acme", "eu", nil)); said != "" {
+		t.Errorf("the apply says what is wrong with the server itself, and the plan says %s", said)
+	}
+	said := plan(server("bravo", "eu", nil))
+	if strings.Count(said, "WARNING") != 1 || !contains(said, `Region "eu" cannot be seen (RuntimeRefused)`, `Namespace "kura" of cluster "prod" cannot be read now: Unauthorized;`) {
+		t.Errorf("the plan says %q", said)
+	}
+	for _, account := range []string{"bravo", "more", "still-more"} {
+		if said := plan(server(account, "eu", nil)); said != "" {
+			t.Errorf("it was said before, and now %s", said)
+		}
+	}
+	if said := plan(server("acme", "us", nil)); said != "" {
+		t.Errorf("a region that answers: %s", said)
+	}
+	if n := d.count("DRY /v1/servers/bravo/eu") + d.count("DRY /v1/servers/more/eu"); n != 1 {
+		t.Errorf("the daemon was asked %d times for one region", n)
+	}
+
+	// A later plan, with a server whose labels are not known yet.
+	d.say("DRY /v1/servers/acme/eu", dryRunOf("acme", "eu", away))
+	c = newCore(t, d)
+	unknown := map[string]tftypes.Value{"labels": tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, tftypes.UnknownValue)}
+	if said := plan(server("acme", "eu", unknown)); !strings.Contains(said, `Region "eu" cannot be seen (RuntimeRefused)`) {
+		t.Errorf("labels are not known, and the plan says %q", said)
+	}
+	account := map[string]tftypes.Value{"account": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)}
+	if said := plan(c.object("kura_server", server("acme", "us", nil), account)); said != "" {
+		t.Errorf("the account is not known, and the plan says %q", said)
+	}
+
+	// What a read has said of the region, the plan of a change does not say again.
+	unobserved := view(fleet.VerdictUnobserved, fleet.ReasonRuntimeRefused, "2", "2", fleet.DeploymentSucceeded)
+	d.say("GET /v1/servers/acme/eu", unobserved)
+	c = newCore(t, d)
+	read := c.refresh("kura_server", server("acme", "eu", nil), []byte(`{"image_tag":"IjIi"}`))
+	if said := spoken(read.Diagnostics); !strings.Contains(said, `Region "eu" cannot be seen (RuntimeRefused)`) {
+		t.Errorf("the read says %q", said)
+	}
+	prior := c.read("kura_server", read.NewState)
+	for tag, want := range map[string]int{"2": 0, "3": 1} {
+		asked := d.count("DRY /v1/servers/acme/eu")
+		config := server("acme", "eu", nil)
+		config["image_tag"] = hcl(tag)
+		if said := spoken(c.plan("kura_server", prior, config, read.Private).Diagnostics); said != "" {
+			t.Errorf("it was said before, and the plan of version %s says %s", tag, said)
+		}
+		if n := d.count("DRY /v1/servers/acme/eu") - asked; n != want {
+			t.Errorf("version %s, and 2 is there: the daemon was asked %d times, want %d", tag, n, want)
+		}
+	}
+}
+
+// A server of a region that the same apply declares cannot be asked about: its region can.
+func TestP2_thePlanOfARegionSaysThatItsRuntimeCannotBeRead(t *testing.T) {
+	away := api.Warning{Code: api.WarnUnreadable, Pointer: "/kubernetes", Reason: fleet.ReasonTypeNotServed, Detail: `namespace "kura" of cluster "prod" cannot be read now: no such type`}
+	missing := api.Warning{Code: api.WarnNeighbourUnknown, Pointer: "/hosts/public", Detail: "host template \"public\" does not exist"}
+	d := &told{answers: map[string]any{"DRY /v1/regions/eu": api.Written[api.Region]{Created: true, Changed: true, Warnings: []api.Warning{missing, away}}}}
+	c := newCore(t, d)
+	config := c.object("kura_region", nil, map[string]tftypes.Value{"name": hcl("eu")})
+	for range 2 {
+		said := spoken(c.plan("kura_region", nil, config, nil).Diagnostics)
+		if d.count("DRY /v1/regions/eu") == 1 && (strings.Count(said, "WARNING") != 1 || !contains(said, `Region "eu" cannot be seen (TypeNotServed)`, ": no such type.")) {
+			t.Errorf("the plan says %q", said)
+		}
+		if d.count("DRY /v1/regions/eu") == 2 && said != "" {
+			t.Errorf("it says it again: %s", said)
+		}
+	}
+}
