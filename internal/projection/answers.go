@@ -165,11 +165,11 @@ func (t *turn) busy() bool {
 	return i >= 0 && t.s.Plan.Tasks[i].State == fleet.TaskRunning
 }
 
-// lapsed reports whether the task that runs has none who runs it any more: the process that
-// claimed it is gone, and past its deadline it is nobody's.
+// lapsed reports whether the task that runs has none who runs it any more: who does records
+// its end, at its deadline at the latest.
 func (t *turn) lapsed() bool {
 	task := t.s.Plan.Tasks[t.s.Plan.Current()]
-	return task.Deadline != nil && !task.Deadline.After(t.in.Now)
+	return task.Deadline != nil && !task.Deadline.Add(recordedWithin).After(t.in.Now)
 }
 
 // removal reports whether the task only takes away what nothing needs.

@@ -15,6 +15,8 @@ const (
 	quickExit     = 10 * time.Second // C11
 	stableRun     = 10 * time.Second // what ends a crash loop
 	crashLoopFrom = 3                // C11: quick exits
+
+	recordedWithin = 30 * time.Second // of a task's deadline its end is stored
 )
 
 // startClock counts for a cause; while it counts already, the first cause stays.

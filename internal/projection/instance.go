@@ -52,6 +52,7 @@ type instance struct {
 type serviceView struct {
 	doc             fleet.ServiceDocument
 	main, next, old *fleet.Container // ours; nil where there is none
+	blocked         bool             // a foreign container bears the name that main gets aside
 }
 
 // look reads the observation against the desired document.
@@ -90,9 +91,10 @@ func look(in Input, effects bool) instance {
 		if s.main == nil {
 			s.main = adopted(o.Containers, doc, used)
 		}
+		s.blocked = slices.ContainsFunc(o.Containers, func(c fleet.Container) bool { return c.Name == doc.RetiredName() && c.Foreign != "" })
 		v.services = append(v.services, s)
 		for _, c := range o.Containers {
-			if c.Foreign != "" && s.needs(c.Name) && in.rule(RuleC7Foreign) {
+			if c.Name == doc.Name && c.Foreign != "" && in.rule(RuleC7Foreign) {
 				v.owner = taken("container "+c.Name, c.Foreign)
 			}
 		}
@@ -180,13 +182,6 @@ func (v *instance) weigh(c fleet.Container, want string) {
 	case v.tag == "" && v.parsable:
 		v.tag = tag
 	}
-}
-
-// needs reports whether the service's container bears the name, or has to while it is
-// replaced: a replacement that ends half way would cost a service that runs (C4).
-func (s serviceView) needs(name string) bool {
-	replaced := s.main != nil && s.main.Digest != s.doc.Digest
-	return name == s.doc.Name || replaced && name == s.doc.RetiredName()
 }
 
 // any returns the container that stands for the service: the one that bears its name,

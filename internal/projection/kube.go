@@ -36,7 +36,7 @@ func (v *instance) lookAtResource(in Input) {
 	}
 	v.document = r.Revision == in.Desired.Kubernetes.Revision && len(r.Differs) == 0
 	v.running = !r.Deleting || !in.rule(RuleK4Terminating)
-	v.rolling = r.Phase == phasePending && in.rule(RuleP5RolledOut)
+	v.rolling = r.Phase == phasePending
 	v.converged = v.image == imageEqual && v.document && v.running
 }
 
@@ -47,14 +47,21 @@ const phasePending = "Pending"
 // unnoticed is how long a controller may take to notice what was applied.
 const unnoticed = 2 * time.Second
 
+// unproven reports whether something was applied of which the controller's latch does not
+// tell that it was rolled out, for the image that serves stays. Only the phase tells that,
+// once the controller has noticed. Nothing but an apply of ours makes a phase count: pods
+// come and go, and that unsettles nobody (P8).
+func (in Input) unproven(s fleet.Status) bool {
+	return in.kubernetes() && s.Admitted && s.ServingImageTag == in.Desired.ImageTag && s.Clock.Cause != fleet.CauseRecreation && in.rule(RuleP5RolledOut)
+}
+
 // convergedFrom is the time from which a probe is one of what is desired; zero while nothing
-// is. Where the image that serves stays, the controller's latch does not tell whether what
-// else was applied has been rolled out: only its phase does, once it has noticed.
+// is.
 func (in Input) convergedFrom(s fleet.Status) time.Time {
 	if s.ConvergedAt == nil {
 		return time.Time{}
 	}
-	if in.kubernetes() && s.ServingImageTag == in.Desired.ImageTag && s.Clock.Cause != fleet.CauseRecreation {
+	if in.unproven(s) {
 		return s.ConvergedAt.Add(unnoticed)
 	}
 	return *s.ConvergedAt

@@ -76,6 +76,8 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 	entered := st.Status == fleet.StatusActive && (prev.Status != fleet.StatusActive || prev.Settled != st.Settled)
 	fail(entered && (differs || !ours || r.Deleting), "active on an object that is not as desired")
 	settles := st.Settled != prev.Settled || in.Latest.Status.Open() && out.Latest != nil && out.Latest.Status == fleet.DeploymentSucceeded
-	fail((entered || settles) && r != nil && r.Phase == phasePending, "settled while the controller rolls out")
+	gave := prev.Admitted && !st.Admitted && st.Status == fleet.StatusActive && prev.Generation == st.Generation && !prev.Clock.Expired
+	anew := (prev.Generation != st.Generation || prev.Revision != st.Revision) && (prev.Status == fleet.StatusFailed || prev.Clock.Expired) // its place was given back
+	fail((settles || gave) && !anew && r != nil && r.Phase == phasePending && prev.Admitted && prev.ServingImageTag == in.Desired.ImageTag && prev.Clock.Cause != fleet.CauseRecreation, "settled while the controller rolls out")
 	fail(entered && s.obj != nil && st.ConvergedAt != nil && s.obj.uid == r.UID && st.ConvergedAt.Before(s.obj.made), "the object converged before it was made")
 }

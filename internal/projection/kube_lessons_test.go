@@ -188,5 +188,5 @@ func TestL52_aSwappedObjectIsAppliedOnce(t *testing.T) {
 	if plans := p.plans(); !slices.Equal(plans, []string{"apply uid2"}) {
 		t.Errorf("planned %q", plans)
 	}
-	p.is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5)
+	p.pass(unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5)
 }

@@ -467,3 +467,37 @@ func TestP5_aControllerHasAMomentToNoticeWhatWasApplied(t *testing.T) {
 		t.Errorf("settled %s after it was applied, want some %s", took, unnoticed)
 	}
 }
+
+func TestG4_aCorrectionHoldsItsPlaceUntilItIsRolledOut(t *testing.T) {
+	p := play(t, settledOn(kube))
+	p.stuck = true
+	p.change(func(o *object) { o.edited, o.done = true, "" }) // the controller rolls the edit out, then our document
+	p.pass(5 * time.Minute)
+	if p.obj.edited || !Unsettled(*p.status) || p.status.Status != fleet.StatusActive {
+		t.Errorf("edited %v, unsettled %v, %s", p.obj.edited, Unsettled(*p.status), p.status.Status)
+	}
+	p.stuck = false
+	p.pass(unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5)
+	if Unsettled(*p.status) {
+		t.Error("it keeps its place")
+	}
+}
+
+// The phase is Pending, too, while a pod is away of which nothing was changed.
+func TestP8_podsThatComeAndGoUnsettleNobody(t *testing.T) {
+	drained := func(p *script) {
+		p.stuck = true
+		p.change(func(o *object) { o.done = "" })
+	}
+	p := play(t, settledOn(kube))
+	drained(p)
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5)
+	p.declare("v1", "") // with other labels
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+	if p.status.Settled != p.settledKey() {
+		t.Errorf("settled %+v", p.status.Settled)
+	}
+	p = play(t, adoptedOn(kube, false))
+	drained(p)
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+}

@@ -134,7 +134,7 @@ func (b *builder) converge() (replaced bool) {
 			b.create(s.doc, s.doc.TemporaryName())
 		}
 	}
-	for _, s := range b.seen.services {
+	for _, s := range b.inTurn() {
 		switch {
 		case s.main == nil && s.waiting():
 			b.stop(s.doc.Service, s.old)
@@ -149,8 +149,14 @@ func (b *builder) converge() (replaced bool) {
 			}
 			// An -old of an earlier plan would be in the way of the rename.
 			b.takeAway(s.doc.Service, s.old)
-			b.stop(s.doc.Service, s.main)
-			b.add(fleet.Task{Kind: fleet.TaskRename, Service: s.doc.Service, ContainerID: s.main.ID, Name: s.doc.RetiredName()})
+			aside := fleet.Task{Kind: fleet.TaskRename, Service: s.doc.Service, ContainerID: s.main.ID, Name: s.doc.RetiredName()}
+			if s.blocked { // which refuses the rename: better before the stop than after it
+				b.add(aside)
+				b.stop(s.doc.Service, s.main)
+			} else {
+				b.stop(s.doc.Service, s.main)
+				b.add(aside)
+			}
 			s.old = s.main
 			b.swapIn(s)
 			replaced = true
@@ -162,6 +168,20 @@ func (b *builder) converge() (replaced bool) {
 		b.takeAway(c.Service, &c)
 	}
 	return replaced
+}
+
+// inTurn are the services in the order in which they are swapped: one that a foreign
+// container is in the way of comes last, and holds nobody up.
+func (b *builder) inTurn() []serviceView {
+	var first, last []serviceView
+	for _, s := range b.seen.services {
+		if s.blocked {
+			last = append(last, s)
+		} else {
+			first = append(first, s)
+		}
+	}
+	return append(first, last...)
 }
 
 // keep plans what a container of the desired document lacks: its name, if it was adopted

@@ -98,11 +98,12 @@ func (t *turn) key() fleet.Settled {
 	return fleet.Settled{Generation: t.in.Intent.Generation, Revision: t.in.Desired.Revision}
 }
 
-// settled reports whether P5 held for the present key and still does, but for a probe.
+// settled reports whether P5 held for the present key and still does, but for a probe. What
+// is applied to put a KuraInstance right has to settle, too (G4).
 func (t *turn) settled() bool {
 	return t.s.Status == fleet.StatusActive && t.s.Settled == t.key() && !t.latest.Status.Open() &&
 		t.s.ServingImageTag == t.in.Desired.ImageTag && t.s.PublishedURL == t.in.Desired.URL &&
-		t.s.Refusal == nil && !t.s.Clock.Expired
+		t.s.Refusal == nil && !t.s.Clock.Expired && !t.in.unproven(t.s)
 }
 
 // holds lists why no effect may start now.
@@ -181,8 +182,10 @@ func nextDue(in Input, out Output) time.Time {
 		add(&p.Deadline)
 		if i := p.Current(); i >= 0 {
 			add(p.Tasks[i].NotBefore)
-			if p.Tasks[i].State == fleet.TaskRunning {
-				add(p.Tasks[i].Deadline)
+			if task := p.Tasks[i]; task.State == fleet.TaskRunning && task.Deadline != nil {
+				recorded := task.Deadline.Add(recordedWithin)
+				add(task.Deadline)
+				add(&recorded)
 			}
 		}
 	}

@@ -64,20 +64,24 @@ func TestP9_aConflictThatEndsIsAttemptedAtOnce(t *testing.T) {
 	}
 }
 
-// A stop costs a service that runs, so what would be in the way afterwards is found before.
+// A stop costs a service that runs, so what is in the way of the rename after it is found before.
 func TestC4_aForeignContainerInTheWayOfARollOutCostsNobodyAnything(t *testing.T) {
 	const aside = carrierName + "-old"
-	p := play(t, settledOn(variant{}))
-	before := p.box()
+	p := play(t, settledOn(variant{helper: true}))
+	before, helper := p.box(), p.boxes["kura-acme-eu-proxy"].id
 	p.boxes[aside] = box{id: "backup", tag: "v0", state: fleet.ContainerExited, foreign: true}
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5) // it is in nobody's way
 	p.declare("v2", "")
+	p.doc = -1 // the other service changes, too
 	p.rest().is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonForeignInstance).deployment(fleet.DeploymentFailed)
 	if p.box() != before || p.status.PublishedURL == "" || p.status.Plan != nil {
 		t.Errorf("%+v, published %q, plan %s; want v1 as it was", p.box(), p.status.PublishedURL, brief(p.status.Plan))
 	}
+	if b := p.boxes["kura-acme-eu-proxy"]; b.id == helper || b.state != fleet.ContainerRunning {
+		t.Errorf("%+v: the other service is held up", b)
+	}
 	delete(p.boxes, aside)
-	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+	p.pass(10*time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "")
 	if p.box().tag != "v2" {
 		t.Errorf("%+v, want v2", p.box())
 	}

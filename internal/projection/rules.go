@@ -149,7 +149,10 @@ func (t *turn) see() bool {
 		}
 	}
 	if t.prompted() {
-		t.s.Attempts, t.s.NextAttempt = 0, nil
+		t.s.NextAttempt = nil
+		if t.s.Status == fleet.StatusFailed {
+			t.s.Admitted = false // it gave its place back; the new cause asks again (G4)
+		}
 	}
 	same := t.seen.ids(mine) == t.seen.ids(t.s.Containers)
 	t.s.Containers, t.s.ObservedImageTag = mine, t.seen.tag
@@ -157,7 +160,7 @@ func (t *turn) see() bool {
 		same = t.seeResource()
 	}
 	switch {
-	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.seen.rolling && !t.settled():
+	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.seen.rolling && t.in.unproven(t.s):
 		t.s.ConvergedAt = nil
 	case t.s.ConvergedAt == nil || !same:
 		now := t.in.Now
@@ -245,7 +248,7 @@ func (t *turn) waitsFor() string {
 		return "the instance does not run the desired document"
 	case !t.seen.running:
 		return "a service does not run"
-	case t.seen.rolling:
+	case t.seen.rolling && t.in.unproven(t.s):
 		return t.rollsOut()
 	case t.gate.reason == fleet.ReasonEndpointNotReady && t.in.Seen.Endpoint.Reason != "":
 		return fmt.Sprintf("%s is not ready (%s)", t.gate.url, t.in.Seen.Endpoint.Reason)

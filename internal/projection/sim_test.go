@@ -308,7 +308,10 @@ func (s *sim) effect(t fleet.Task, o *fleet.Outcome) string {
 			gone()
 			return ""
 		}
-		if x, ok := s.boxes[t.Name]; ok && x.id != b.id {
+		if x, ok := s.boxes[t.Name]; ok && x.foreign {
+			o.Class, o.Reason = fleet.ClassRefused, fleet.ReasonForeignInstance
+			return ""
+		} else if ok && x.id != b.id {
 			gone()
 			return ""
 		}
