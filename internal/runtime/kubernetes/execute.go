@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -173,6 +174,10 @@ func (r run) onlyEdited(ctx context.Context, uid string, conflict *metav1.Status
 	return "", "", &refusal
 }
 
+// looks is how often an instance is looked at that changes while it is deleted: its
+// controller writes to it, too.
+const looks = 4
+
 // remove deletes the instance that the task names by its UID, and none that is not the
 // server's: at the version that was looked at, for somebody may give it other labels
 // meanwhile.
@@ -180,24 +185,34 @@ func (r run) remove(ctx context.Context) fleet.Outcome {
 	if r.task.UID == "" {
 		return r.replan("the plan names no object to delete")
 	}
+	for look := 1; ; look++ {
+		out, overtaken := r.removeSeen(ctx)
+		if !overtaken || look == looks {
+			return out
+		}
+	}
+}
+
+// removeSeen deletes the instance as it is now, unless a change of it comes first.
+func (r run) removeSeen(ctx context.Context) (out fleet.Outcome, overtaken bool) {
 	o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
 	switch {
 	case err != nil:
-		return *r.unread(err)
+		return *r.unread(err), false
 	case o == nil:
-		return fleet.Outcome{Class: fleet.ClassOK, Answered: true}
+		return fleet.Outcome{Class: fleet.ClassOK, Answered: true}, false
 	case string(o.UID) != r.task.UID:
-		return r.replan("another object has taken its name")
+		return r.replan("another object has taken its name"), false
 	}
 	if out := r.mine(o); out != nil {
-		return *out
+		return *out, false
 	}
 	err = r.instances(r.doc.Namespace).Delete(ctx, r.doc.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}})
 	if err != nil && !absent(err, r.doc.Name) {
-		return r.failed(err)
+		return r.failed(err), apierrors.IsConflict(err)
 	}
 	r.p.deleting(r.doc.Name, r.task.UID)
-	return fleet.Outcome{Class: fleet.ClassOK, Answered: true}
+	return fleet.Outcome{Class: fleet.ClassOK, Answered: true}, false
 }
 
 // failed is the outcome of an error of a change.

@@ -217,8 +217,7 @@ func relabelledDeletion(r *rig) {
 	<-arrived
 	r.edit("a", "kurad-other", `{"metadata":{"labels":{"dev.kura/environment":"other"}}}`)
 	r.proxy.Heal()
-	r.is(<-ended, fleet.ClassTransient, fleet.ReasonDrifted, true)
-	r.is(r.delete(doc, uid), fleet.ClassRefused, fleet.ReasonForeignInstance, true, "environment other")
+	r.is(<-ended, fleet.ClassRefused, fleet.ReasonForeignInstance, true, "environment other")
 	if o, err := r.as(world.Admin).Get(r.Context(), "a", metav1.GetOptions{}); err != nil || o.GetDeletionTimestamp() != nil {
 		r.Errorf("it was deleted: %v", err)
 	}
