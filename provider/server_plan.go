@@ -67,7 +67,7 @@ func previewServer(ctx context.Context, s *session, req resource.ModifyPlanReque
 		w, err := client.PutServer(ctx, declared, api.PutOptions{DryRun: true})
 		if err == nil {
 			s.warn(&resp.Diagnostics, req.Plan.Schema.Type(), "Plan server "+declared.Key().String(), declared.Region, w.Warnings)
-			return w.Changed
+			return true
 		}
 		tflog.Debug(ctx, "the daemon was asked what the plan means and did not say", map[string]any{"object": "server " + declared.Key().String(), "error": err.Error()})
 		switch fleet.CodeOf(err) {

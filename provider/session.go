@@ -44,11 +44,16 @@ type session struct {
 	looks   map[string]*look // by region
 }
 
-// look is the question whether a region's runtime can be read.
+// look is the question whether a region's runtime can be read. It is asked by way of some
+// server, and answered unless something is wrong with that one.
 type look struct {
 	mu       sync.Mutex
 	answered bool
+	tries    int
 }
+
+// mostLooks is how often a region is asked for.
+const mostLooks = 3
 
 // meet asks the daemon who it is. What it answers may be an error; that it does not
 // answer is none before a call is needed.
@@ -179,7 +184,8 @@ func (s *session) lookOnce(region string, ask func() (answered bool)) {
 	s.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.answered {
+	if !l.answered && l.tries < mostLooks {
+		l.tries++
 		l.answered = ask()
 	}
 }

@@ -165,7 +165,11 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 			return w, err
 		}
 		if !awaitsApply(g) && !drifted(g) {
-			return api.Written[fleet.ServerView]{Object: s.show(g)}, nil
+			w.Object = s.show(g)
+			if c.DryRun {
+				w.Warnings = s.unreadable(n.region.Value, "/region", s.look(ctx, n.region.Value))
+			}
+			return w, nil
 		}
 	}
 	if !prev.Exists() && n.region.Value.Cordoned {
