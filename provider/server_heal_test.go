@@ -21,6 +21,11 @@ func TestP9_anApplyLeavesAServerAloneThatHealedSinceThePlan(t *testing.T) {
 	relabelled.Verdict, relabelled.Reason, relabelled.Generation = fleet.VerdictProgressing, fleet.ReasonAccepted, 8
 	broken := relabelled
 	broken.Conditions = []fleet.Condition{{Type: fleet.ConditionReady, Status: fleet.False, Reason: fleet.ReasonStalled}}
+	attempt := failed // begun between the plan and the apply
+	attempt.Plan = &fleet.Plan{Kind: fleet.PlanApply}
+	made := failed
+	made.ObservedImageTag = "2"
+	made.Conditions = []fleet.Condition{{Type: fleet.ConditionImageConverged, Status: fleet.True}, {Type: fleet.ConditionManifestConverged, Status: fleet.True}}
 	older := healed
 	older.ServingImageTag = "1"
 	for name, c := range map[string]struct {
@@ -32,6 +37,8 @@ func TestP9_anApplyLeavesAServerAloneThatHealedSinceThePlan(t *testing.T) {
 		"it healed":                                        {failed, healed, false, 0},
 		"a version that served before healed":              {served, healed, false, 0},
 		"it healed, and more than the version is declared": {failed, relabelled, true, 0},
+		"an attempt is under way, and succeeds":            {failed, attempt, false, 0},
+		"it has been made, and is about to answer":         {failed, made, false, 0},
 		"it failed still":                                  {failed, failed, false, 1},
 		"it stalled, and more is declared":                 {failed, broken, true, 1},
 		"another version serves":                           {failed, older, false, 1},

@@ -149,7 +149,13 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 	resp.Diagnostics.Append(keepDeclared(ctx, resp.Private, plan.ImageTag.ValueString())...)
 	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenServer(view, plan).asPlanned(plan))...)
 	wait := targetOf(view)
-	if again := view.Deployment; !state.ImageTag.Equal(plan.ImageTag) && again != nil && !underWay(view) && !justTakenOver(view) && !corrects(written) && !healed(written) {
+	again := view.Deployment
+	redeploy := !state.ImageTag.Equal(plan.ImageTag) && again != nil && !underWay(view) && !justTakenOver(view) && !corrects(written) && !healed(written)
+	if redeploy && attempting(view) {
+		view = r.session.attempted(ctx, view)
+		redeploy = view.Verdict != fleet.VerdictConverged
+	}
+	if redeploy {
 		// The daemon has this version as declared already, and it came to nothing: only a
 		// new deployment is another try. The key makes a repeated apply the same one.
 		d, err := client.Redeploy(ctx, plan.key(), fmt.Sprintf("%s/%d", plan.key(), again.Seq))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -49,6 +50,34 @@ func healed(w api.Written[fleet.ServerView]) bool {
 	return v.ObservedImageTag == v.Intent.ImageTag && slices.ContainsFunc(v.Conditions, func(c fleet.Condition) bool {
 		return c.Type == fleet.ConditionReady && c.Status == fleet.True
 	})
+}
+
+// attempting reports whether kurad tries a version that had failed just now again, or has
+// made it and only waits for its answer: a region that changed in the same apply makes it try
+// at once, and a redeploy on top of that would restart what has just healed.
+func attempting(v fleet.ServerView) bool {
+	is := func(t fleet.ConditionType) bool {
+		return slices.ContainsFunc(v.Conditions, func(c fleet.Condition) bool { return c.Type == t && c.Status == fleet.True })
+	}
+	asDeclared := v.ObservedImageTag == v.Intent.ImageTag && is(fleet.ConditionImageConverged) && is(fleet.ConditionManifestConverged)
+	return v.Verdict != fleet.VerdictConverged && v.Verdict != fleet.VerdictStalled && (v.Plan != nil || asDeclared)
+}
+
+// attemptTime is how long an apply waits for an attempt that is under way.
+const attemptTime = 15 * time.Second
+
+// attempted returns the server as it is when the attempt has ended, or as it was seen last.
+func (s *session) attempted(ctx context.Context, v fleet.ServerView) fleet.ServerView {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	// Whether it ended or time did: what was seen last says whether it came to anything.
+	_ = s.watches.follow(ctx, fleet.ServerKey{Account: v.Account, Region: v.Region}, func(seen *fleet.ServerView) bool {
+		if seen != nil {
+			v = *seen
+		}
+		return seen == nil || !attempting(v)
+	})
+	return v
 }
 
 // undestroyed says why a server that is being destroyed is still there.
