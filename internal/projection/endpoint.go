@@ -77,7 +77,7 @@ func (t *turn) active() bool {
 		t.done()
 		return true // P8: a probe does not end it
 	}
-	if !t.gate.open || t.seen.rolling && t.in.unproven(t.s) {
+	if !t.gate.open || t.rolling() {
 		return false
 	}
 	t.become(fleet.StatusActive, "", "")

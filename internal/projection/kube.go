@@ -55,6 +55,9 @@ func (in Input) unproven(s fleet.Status) bool {
 	return in.kubernetes() && s.Admitted && s.ServingImageTag == in.Desired.ImageTag && s.Clock.Cause != fleet.CauseRecreation && in.rule(RuleP5RolledOut)
 }
 
+// rolling reports whether what was applied is being rolled out.
+func (t *turn) rolling() bool { return t.seen.rolling && t.in.unproven(t.s) }
+
 // convergedFrom is the time from which a probe is one of what is desired; zero while nothing
 // is.
 func (in Input) convergedFrom(s fleet.Status) time.Time {

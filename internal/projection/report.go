@@ -215,7 +215,7 @@ func (t *turn) progressing() {
 		t.keep(fleet.ConditionProgressing, fleet.ReasonNotObservedYet)
 	case t.seen.fresh && t.seen.drifted(): // the next attempt is not due yet
 		set(fleet.True, fleet.ReasonRetrying, "")
-	case t.seen.fresh && t.seen.rolling && t.in.unproven(s):
+	case t.seen.fresh && t.rolling():
 		set(fleet.True, fleet.ReasonWaiting, t.rollsOut())
 	default:
 		set(fleet.True, fleet.ReasonWaiting, "")

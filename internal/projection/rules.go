@@ -160,7 +160,7 @@ func (t *turn) see() bool {
 		same = t.seeResource()
 	}
 	switch {
-	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.seen.rolling && t.in.unproven(t.s):
+	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.rolling():
 		t.s.ConvergedAt = nil
 	case t.s.ConvergedAt == nil || !same:
 		now := t.in.Now
@@ -248,7 +248,7 @@ func (t *turn) waitsFor() string {
 		return "the instance does not run the desired document"
 	case !t.seen.running:
 		return "a service does not run"
-	case t.seen.rolling && t.in.unproven(t.s):
+	case t.rolling():
 		return t.rollsOut()
 	case t.gate.reason == fleet.ReasonEndpointNotReady && t.in.Seen.Endpoint.Reason != "":
 		return fmt.Sprintf("%s is not ready (%s)", t.gate.url, t.in.Seen.Endpoint.Reason)
