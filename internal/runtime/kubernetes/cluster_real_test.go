@@ -125,9 +125,24 @@ func (r *rig) doc(name string, revision int, spec map[string]any) fleet.KubeDocu
 }
 
 func (r *rig) execute(task fleet.Task, doc fleet.KubeDocument) fleet.Outcome {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	return r.within(patience, task, doc)
+}
+
+func (r *rig) within(d time.Duration, task fleet.Task, doc fleet.KubeDocument) fleet.Outcome {
+	ctx, cancel := context.WithTimeout(r.Context(), d)
 	defer cancel()
 	return r.cluster.Execute(ctx, key, task, doc)
+}
+
+// answered executes a task until it is answered, each try for as long as kurad gives it: an
+// API server that takes a type away may begin an answer that it never ends.
+func (r *rig) answered(task fleet.Task, doc fleet.KubeDocument) (o fleet.Outcome) {
+	r.Helper()
+	r.until("an answer", func() bool {
+		o = r.within(task.Timeout(), task, doc)
+		return o.Answered
+	})
+	return o
 }
 
 func (r *rig) apply(doc fleet.KubeDocument, uid string) fleet.Outcome {
