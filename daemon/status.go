@@ -81,7 +81,7 @@ func showStatus(ctx context.Context, w, said io.Writer, o statusOptions, args []
 		return err
 	}
 	if o.output == "table" && o.server == nil && o.region == "" && o.account == "" {
-		o.printUnseen(ctx, w, c)
+		o.printUnseen(ctx, w, said, c)
 	}
 	if !o.exitCode {
 		return nil
@@ -91,10 +91,13 @@ func showStatus(ctx context.Context, w, said io.Writer, o statusOptions, args []
 
 // printUnseen says below the fleet which endpoints and clusters cannot be read: no row says
 // it of those without a server. What nobody has tried to read yet is no trouble.
-func (o statusOptions) printUnseen(ctx context.Context, w io.Writer, c *api.Client) {
+func (o statusOptions) printUnseen(ctx context.Context, w, said io.Writer, c *api.Client) {
 	orphans, err := c.Orphans(ctx)
-	if err != nil {
-		return // the table is what was asked for
+	if err != nil { // the table is what was asked for
+		if fleet.CodeOf(err) != fleet.CodeForbidden { // a token of some accounts is not told
+			fmt.Fprintf(said, "whether every endpoint and cluster can be read is not known: %v\n", err)
+		}
+		return
 	}
 	printUnreadable(w, slices.DeleteFunc(orphans.Unreadable, func(u api.UnreadableEndpoint) bool { return u.Reason == fleet.ReasonNotObservedYet }))
 }

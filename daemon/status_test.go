@@ -75,3 +75,12 @@ func TestStatus_saysBelowTheFleetWhatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// Silence would say that all can be read.
+func TestStatus_saysWhereItIsNotKnownWhatCanBeRead(t *testing.T) {
+	answering(t, map[string]any{"/v1/servers": api.List[fleet.ServerView]{}})
+	out, said, err := kuradCommand(t, "status")
+	if err != nil || out != "no servers are declared here\n" || !strings.Contains(said, "whether every endpoint and cluster can be read is not known: ") || !strings.Contains(said, "does not exist") {
+		t.Errorf("got %q, said %q, err %v", out, said, err)
+	}
+}
