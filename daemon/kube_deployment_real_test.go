@@ -29,7 +29,7 @@ func (k *kurad) closes(key fleet.ServerKey, seq int64, status fleet.DeploymentSt
 	t := k.t
 	t.Helper()
 	k.stop()
-	s, err := (&storeOptions{}).open(k.dir, hclog.NewNullLogger())
+	s, err := (&storeOptions{}).open(t.Context(), k.dir, k.env, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}

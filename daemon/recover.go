@@ -36,12 +36,15 @@ func tokenRecoverCommand() *cobra.Command {
 			if _, err := os.Stat(dataDir); err != nil {
 				return fmt.Errorf("find the data directory: %w; name it with --data-dir", err)
 			}
+			if err := checkHome(dataDir, environment); err != nil {
+				return err
+			}
 			log, err := audit.Open(audit.Config{Path: first(auditLog, filepath.Join(dataDir, auditFile))})
 			if err != nil {
 				return fmt.Errorf("%w (is the daemon stopped?)", err)
 			}
 			defer func() { err = errors.Join(err, log.Close()) }()
-			s, err := from.open(dataDir, hclog.NewNullLogger())
+			s, err := from.open(cmd.Context(), dataDir, environment, hclog.NewNullLogger())
 			if err != nil {
 				return err
 			}

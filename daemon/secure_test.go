@@ -123,7 +123,7 @@ func TestToken_recoverMakesAnAdminTokenOfAStoppedDaemon(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, []string{"token", "recover", "--environment", "production", "--data-dir", o.dataDir}, `no token of environment "production"`)
+	refused(t, []string{"token", "recover", "--environment", "production", "--data-dir", o.dataDir}, `this store holds environment "staging"`)
 	if got := ok(t, recover...); !strings.Contains(got, path) {
 		t.Errorf("%s", got)
 	}

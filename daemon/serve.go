@@ -179,6 +179,9 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if err := o.tls.check(o.listen); err != nil {
 		return nil, err
 	}
+	if err := checkHome(o.dataDir, env.Name); err != nil {
+		return nil, err
+	}
 	d := &daemon{options: o, log: log, env: env, runtimes: rts}
 	defer func() {
 		if err != nil {
@@ -188,7 +191,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if d.listener, err = server.Listen(o.listen, o.tls.on()); err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
-	if d.store, err = o.store.open(o.dataDir, log.Named("store")); err != nil {
+	if d.store, err = o.store.open(ctx, o.dataDir, env.Name, log.Named("store")); err != nil {
 		return nil, err
 	}
 	// Only now: the store's lock says that nobody else uses the data directory.
@@ -201,6 +204,9 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	records := store.NewRecords(d.store, env.Name)
 	if err = records.Prepare(ctx); err != nil {
 		return nil, fmt.Errorf("prepare the store: %w", err)
+	}
+	if err = takeHome(o.dataDir, env.Name); err != nil {
+		return nil, err
 	}
 	if !o.store.shared() {
 		if err = records.Unclaim(ctx); err != nil {

@@ -200,7 +200,10 @@ func restoreSnapshot(ctx context.Context, path, environment, dataDir string, in 
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return info, err
 	}
-	s, err := in.open(dataDir, hclog.NewNullLogger())
+	if err := checkHome(dataDir, environment); err != nil {
+		return info, err
+	}
+	s, err := in.open(ctx, dataDir, environment, hclog.NewNullLogger())
 	if err != nil {
 		return info, err
 	}

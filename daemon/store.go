@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/pflag"
@@ -28,9 +32,39 @@ func (o *storeOptions) flags(f *pflag.FlagSet) {
 // shared reports whether other kurads may use the same store.
 func (o *storeOptions) shared() bool { return len(o.cluster.Endpoints) > 0 }
 
-// open opens the store, and makes the data directory where there is none yet: the first
-// token and the address are kept there in any case.
-func (o *storeOptions) open(dataDir string, log hclog.Logger) (store.Store, error) {
+// environmentFile says in the data directory whose it is: the token, the address and the
+// audit log are one environment's, wherever the records are.
+const environmentFile = "environment"
+
+// checkHome refuses the data directory of another environment, before anything in it is
+// opened or written.
+func checkHome(dataDir, environment string) error {
+	text, err := os.ReadFile(filepath.Join(dataDir, environmentFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read whose data directory it is: %w", err)
+	}
+	if holds := strings.TrimSpace(string(text)); holds != "" && holds != environment {
+		return anothers(dataDir, holds, environment)
+	}
+	return nil
+}
+
+// takeHome says whose the data directory is from now on.
+func takeHome(dataDir, environment string) error {
+	if err := os.WriteFile(filepath.Join(dataDir, environmentFile), []byte(environment+"\n"), 0o600); err != nil {
+		return fmt.Errorf("say whose data directory it is: %w", err)
+	}
+	return nil
+}
+
+func anothers(dataDir, holds, environment string) error {
+	return fmt.Errorf("data directory %s: this store holds environment %q and not %q; correct --environment, or give another --data-dir", dataDir, holds, environment)
+}
+
+// open opens the store for an environment, and makes the data directory where there is none
+// yet: the first token and the address are kept there in any case. Environments may share an
+// etcd cluster, but no data directory.
+func (o *storeOptions) open(ctx context.Context, dataDir, environment string, log hclog.Logger) (store.Store, error) {
 	if !o.shared() {
 		if o.cluster.CAFile+o.cluster.CertFile+o.cluster.KeyFile != "" {
 			return nil, errors.New("--store-ca, --store-cert and --store-key are for an etcd cluster: give --store-endpoints as well")
@@ -38,6 +72,13 @@ func (o *storeOptions) open(dataDir string, log hclog.Logger) (store.Store, erro
 		s, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(dataDir, "store"), Logger: log})
 		if err != nil {
 			return nil, fmt.Errorf("open the store: %w", err)
+		}
+		there, err := store.Environments(ctx, s)
+		if err == nil && len(there) > 0 && !slices.Contains(there, environment) {
+			err = anothers(dataDir, there[0], environment)
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
 		}
 		return s, nil
 	}

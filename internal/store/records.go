@@ -27,6 +27,24 @@ func NewRecords(s Store, environment string) *Records {
 	return &Records{store: s, prefix: keyRoot + environment + "/", silence: &silence{}}
 }
 
+// Environments names those that a store holds anything of, in order.
+func Environments(ctx context.Context, s Store) ([]string, error) {
+	var names []string
+	after := ""
+	for {
+		page, err := s.List(ctx, keyRoot, ListOptions{Limit: 1, After: after})
+		if err != nil {
+			return nil, unavailable("read whose records there are", err)
+		}
+		if len(page.Items) == 0 {
+			return names, nil
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(page.Items[0].Key, keyRoot), "/")
+		names = append(names, name)
+		after = keyRoot + name + "/\xff" // behind all of its keys
+	}
+}
+
 // Schema is the record that says what the records of an environment look like.
 type Schema struct {
 	Version int `json:"version"`
