@@ -76,6 +76,9 @@ type Status struct {
 	// Refusal is the last answer of the runtime that refused a task for the present
 	// generation and revision; P5 and a new generation clear it.
 	Refusal *Refusal `json:"refusal,omitempty"`
+	// Failing is the last answer of a step that is tried again (P21); its success and a
+	// new generation clear it.
+	Failing *Failing `json:"failing,omitempty"`
 	// Attempts counts the plans made for the present cause; the next one is due at
 	// NextAttempt (P9).
 	Attempts    int        `json:"attempts,omitempty"`
@@ -203,5 +206,6 @@ func (s Status) Clone() Status {
 		r := *s.Refusal
 		s.Refusal = &r
 	}
+	s.Failing = clone(s.Failing)
 	return s
 }

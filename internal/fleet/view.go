@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // ServerView is how a server reads through the API.
 type ServerView struct {
@@ -30,6 +34,7 @@ type ServerView struct {
 	Plan             *Plan          `json:"plan,omitempty"`
 	IntendedPlan     *Plan          `json:"intended_plan,omitempty"`
 	Holds            []Hold         `json:"holds,omitempty"`
+	Failing          *Failing       `json:"failing,omitempty"` // what is tried again, and how often (P21)
 	NextAttempt      *time.Time     `json:"next_attempt,omitempty"`
 	LastObservedAt   *time.Time     `json:"last_observed_at,omitempty"` // kept in memory only
 	FailedReads      int            `json:"failed_reads,omitempty"`     // consecutive, kept in memory only
@@ -54,15 +59,23 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 		v.Status, v.Verdict, v.Reason, v.Message = status.Status, status.Verdict, status.VerdictReason, status.Message
 		v.Served, v.ServingImageTag, v.ObservedImageTag = status.ServingImageTag != "", status.ServingImageTag, status.ObservedImageTag
 		v.PublishedURL, v.Aliases, v.Containers, v.Resource = status.PublishedURL, status.Aliases, status.Containers, status.Resource
-		v.Plan, v.IntendedPlan, v.Holds, v.NextAttempt = status.Plan, status.Intended, status.Holds, status.NextAttempt
+		v.Plan, v.IntendedPlan, v.Holds, v.NextAttempt, v.Failing = status.Plan, status.Intended, status.Holds, status.NextAttempt, status.Failing
 		if len(status.Conditions) > 0 {
-			v.Conditions = status.Conditions
+			v.Conditions = status.counted()
+		}
+		for _, c := range v.Conditions {
+			if c.Type == ConditionReady && c.Message != "" {
+				v.Message = c.Message // the verdict's
+			}
 		}
 		if status.Generation != intent.Generation && status.Verdict != VerdictUnobserved || status.outdated(desired) {
 			v.Verdict, v.Reason, v.Message = VerdictProgressing, ReasonAccepted, ""
 		}
 	}
 	if intent.Deleting != nil {
+		if v.Verdict != VerdictDestroying {
+			v.Message = ""
+		}
 		v.Verdict, v.Reason = VerdictDestroying, ReasonDeleting
 		if v.Status != StatusDestroyed {
 			v.Status = StatusDestroying
@@ -70,6 +83,22 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 		v.PublishedURL = ""
 	}
 	return v
+}
+
+// counted are the conditions, in which what is tried again says how often and since when: a
+// count that is stored with them would be a write of all of them at every try (P21, G12).
+func (s *Status) counted() []Condition {
+	often := s.Failing.often()
+	if often == "" {
+		return s.Conditions
+	}
+	cs := slices.Clone(s.Conditions)
+	for i, c := range cs {
+		if strings.Contains(c.Message, s.Failing.answer()) {
+			cs[i].Message += often
+		}
+	}
+	return cs
 }
 
 // outdated reports whether the status says that a document is converged which is not the

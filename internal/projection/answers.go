@@ -24,6 +24,7 @@ func (t *turn) answers() bool {
 		}
 		task.Noted = true
 		t.heard(*task)
+		t.fails(*task)
 		switch task.Outcome.Class {
 		case fleet.ClassOK:
 		case fleet.ClassRefused:
@@ -61,6 +62,46 @@ func (t *turn) heard(task fleet.Task) {
 	if task.Outcome.Class == fleet.ClassTransient && task.Tries == 1 {
 		t.note(fleet.EventWarning, "TaskRetried", fmt.Sprintf("%s: %s", task.Describe(), task.Outcome.Message))
 	}
+}
+
+// fails remembers what does not succeed, with how often and since when it was answered so
+// (P21). That what a task was made for is gone is no failure.
+func (t *turn) fails(task fleet.Task) {
+	o, f := *task.Outcome, t.s.Failing
+	switch {
+	case o.Class == fleet.ClassOK:
+		if f.Of(task) {
+			t.s.Failing = nil
+		}
+	case o.Reason == fleet.ReasonDrifted:
+	case f.Same(task, o):
+		next := *f
+		next.What, next.Message, next.Count = task.Describe(), cut(o.Message), f.Count+1
+		t.s.Failing = &next
+	default:
+		t.s.Failing = &fleet.Failing{
+			Kind: task.Kind, Service: task.Service, What: task.Describe(),
+			Class: o.Class, Reason: o.Reason, Message: cut(o.Message), Since: o.At, Count: 1,
+		}
+	}
+}
+
+// trouble is what keeps the server from getting on, as far as the runtime said it: the last
+// answer to what is tried again, or that a service does not stay up.
+func (t *turn) trouble() (reason fleet.Reason, message string) {
+	switch {
+	case t.s.Failing != nil:
+		return t.s.Failing.Reason, t.s.Failing.String()
+	case t.crashing():
+		return fleet.ReasonCrashLoop, t.crashLoop()
+	default:
+		return "", ""
+	}
+}
+
+// crashLoop says which services do not stay up.
+func (t *turn) crashLoop() string {
+	return "a service ends within 10 s of its start, again and again: " + t.crashed()
 }
 
 // effectsUntil remembers that a read begun before the time says nothing.
@@ -103,6 +144,7 @@ func (t *turn) completed(p fleet.Plan) {
 	if p.Kind == fleet.PlanDestroy && !t.in.kubernetes() {
 		t.s.VolumesRemoved = true
 	}
+	t.s.Failing = nil
 	if p.Cause == fleet.CauseCleanup {
 		t.note(fleet.EventNormal, "LeftoversRemoved", "containers of no active plan were removed")
 	}

@@ -102,7 +102,10 @@ func (t *turn) done() {
 	}
 	t.s.Clock = fleet.StallClock{}
 	if t.s.Plan == nil {
-		t.s.Attempts, t.s.NextAttempt, t.s.Admitted = 0, nil, false
+		t.s.Admitted = false
+	}
+	if t.s.Plan == nil && (t.seen.converged || t.s.Failing == nil) {
+		t.s.Attempts, t.s.NextAttempt, t.s.Failing = 0, nil, nil // what failed is done, whoever did it
 	}
 }
 

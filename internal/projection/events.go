@@ -6,6 +6,17 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
+// differs says what a plan is to mend: what is there, what is wanted, and whose doing it is
+// as far as that is known (P21).
+func differs(s fleet.Status) (text string) {
+	for _, ct := range []fleet.ConditionType{fleet.ConditionImageConverged, fleet.ConditionManifestConverged} {
+		if c := condition(s, ct); c.Status == fleet.False && c.Message != "" {
+			text += "; " + c.Message
+		}
+	}
+	return text
+}
+
 // differences are the events that follow from what changed.
 func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Event {
 	var es []fleet.Event
@@ -45,7 +56,7 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 		add(fleet.EventWarning, "Stalled", "not settled after %s; work goes on", in.Region.StallAfter)
 	}
 	if s.Plan != nil && (prev.Plan == nil || prev.Plan.ID != s.Plan.ID) {
-		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d", s.Plan.Kind, s.Plan.Cause, len(s.Plan.Tasks), s.Plan.Attempt)
+		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", s.Plan.Kind, s.Plan.Cause, len(s.Plan.Tasks), s.Plan.Attempt, differs(s))
 	}
 	if latest != nil && latest.Status != in.Latest.Status && !latest.Status.Open() {
 		kind := fleet.EventNormal

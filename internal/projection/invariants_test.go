@@ -96,6 +96,16 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	}
 	fail(len(st.Conditions) != len(conditionOrder), "%d conditions, the table has %d", len(st.Conditions), len(conditionOrder))
 
+	// what is tried again is named where people look, and a stall says its cause (P21)
+	if f := st.Failing; f != nil {
+		fail(f.Count < 1 || f.Since.IsZero() || f.Reason == "" || f.Class == fleet.ClassOK, "what fails is said badly: %+v", *f)
+		progressing := is(fleet.ConditionProgressing)
+		fail(fresh && progressing.Reason != fleet.ReasonHeld && !strings.Contains(progressing.Message, f.String()), "%s fails, and Progressing says %s: %s", f.What, progressing.Reason, progressing.Message)
+		loud := st.Verdict == fleet.VerdictStalled || st.Verdict == fleet.VerdictProgressing
+		fail(fresh && loud && !strings.Contains(is(fleet.ConditionReady).Message, f.String()), "%s fails, and the verdict %s says: %s", f.What, st.Verdict, is(fleet.ConditionReady).Message)
+	}
+	fail(st.Verdict == fleet.VerdictStalled && st.VerdictReason == fleet.ReasonDrifted, "a stalled server names no cause")
+
 	// active is entered only through ready and owned endpoints, probed after convergence
 	entered := st.Status == fleet.StatusActive && (prev.Status != fleet.StatusActive || prev.ServingImageTag != st.ServingImageTag || prev.PublishedURL != st.PublishedURL)
 	gateURL := in.Desired.URL

@@ -80,7 +80,7 @@ func (s *sim) key() []byte {
 		st.ServingImageTag == s.intent.ImageTag, st.ServingImageTag == "", st.PublishedURL == "", st.PublishedURL == d.URL,
 		st.Settled == fleet.Settled{Generation: s.intent.Generation, Revision: d.Revision},
 		min(st.Attempts, 3), passed(st.NextAttempt), passed(st.ConvergedAt), fresh, passed(st.EffectsUntil),
-		st.Admitted, st.VolumesRemoved, string(st.Clock.Cause), st.Clock.Since != nil, st.Clock.Expired, st.Refusal != nil,
+		st.Admitted, st.VolumesRemoved, string(st.Clock.Cause), st.Clock.Since != nil, st.Clock.Expired, st.Refusal != nil, st.Failing != nil,
 		len(st.Aliases) > 0, len(st.Containers))
 	for _, a := range st.Aliases {
 		w(passed(a.Until), a.Ended)

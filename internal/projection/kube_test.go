@@ -198,10 +198,10 @@ func TestP10_whatAStalledInstanceLacksIsNamed(t *testing.T) {
 		given func(*script)
 		want  string
 	}{
-		{"instance", func(p *script) { p.tasks = fleet.ClassTransient }, "there is no instance"},
+		{"instance", func(p *script) { p.tasks = fleet.ClassTransient }, "there is no instance; apply KuraInstance kura-acme-eu: not today"},
 		{"roll-out", func(p *script) { p.stuck = true }, "no roll-out is complete yet"},
 		{"another image", func(p *script) { p.stuck = true; p.create(object{observed: imageOf("v0/")}) }, "the roll-out has not ended: runs v0, wants v1"},
-		{"document", func(p *script) { p.create(object{edited: true}); p.tasks = fleet.ClassTransient }, `KuraInstance kura/kura-acme-eu: spec.storageSize is "1Gi", wanted "2Gi" (set by kubectl-edit)`},
+		{"document", func(p *script) { p.create(object{edited: true}); p.tasks = fleet.ClassTransient }, `KuraInstance kura/kura-acme-eu: spec.storageSize is "1Gi", wanted "2Gi" (set by kubectl-edit); apply KuraInstance kura-acme-eu: not today`},
 		{"deleted", func(p *script) { p.finalizer = true; p.create(object{deleting: true}) }, "KuraInstance kura/kura-acme-eu is being deleted, and is still there"},
 		{"endpoint", func(p *script) { p.endpoint = fleet.ReasonTLSNotReady }, "https://acme-eu.kura.test:1 is not ready (TLSNotReady)"},
 	} {

@@ -198,11 +198,14 @@ func (t *turn) progressing() {
 	set := func(status fleet.ConditionStatus, reason fleet.Reason, message string) {
 		t.set(fleet.ConditionProgressing, status, reason, message)
 	}
+	_, trouble := t.trouble()
 	switch {
 	case t.in.Intent.Deleting != nil:
-		set(fleet.True, fleet.ReasonDeleting, t.leaving())
+		set(fleet.True, fleet.ReasonDeleting, cmp.Or(trouble, t.leaving()))
 	case s.Clock.Expired:
-		set(fleet.False, fleet.ReasonStalled, fmt.Sprintf("not settled after %s; work goes on", t.in.Region.StallAfter))
+		set(fleet.False, fleet.ReasonStalled, t.stalled()+"; work goes on")
+	case s.Plan != nil && trouble != "":
+		set(fleet.True, fleet.ReasonRetrying, trouble)
 	case s.Plan != nil && s.Plan.Kind == fleet.PlanReplace:
 		set(fleet.True, fleet.ReasonReplacing, "")
 	case s.Plan != nil:
@@ -213,8 +216,8 @@ func (t *turn) progressing() {
 		set(fleet.False, fleet.ReasonHeld, s.Holds[0].Message)
 	case !t.seen.readable:
 		t.keep(fleet.ConditionProgressing, fleet.ReasonNotObservedYet)
-	case t.seen.fresh && t.seen.drifted(): // the next attempt is not due yet
-		set(fleet.True, fleet.ReasonRetrying, "")
+	case t.seen.fresh && t.seen.drifted(), trouble != "": // the next attempt is not due yet
+		set(fleet.True, fleet.ReasonRetrying, trouble)
 	case t.seen.fresh && t.rolling():
 		set(fleet.True, fleet.ReasonWaiting, t.rollsOut())
 	default:

@@ -126,7 +126,7 @@ func (t *turn) newKey() bool {
 	if was.Generation != t.in.Intent.Generation && t.s.Status == fleet.StatusFailed {
 		t.become(fleet.StatusProvisioning, "", "")
 	}
-	t.s.Refusal, t.s.Attempts, t.s.NextAttempt, t.s.Crashes, t.s.ConvergedAt = nil, 0, nil, nil, nil
+	t.s.Refusal, t.s.Failing, t.s.Attempts, t.s.NextAttempt, t.s.Crashes, t.s.ConvergedAt = nil, nil, 0, nil, nil, nil
 	t.s.Clock = fleet.StallClock{}
 	return false
 }
@@ -170,14 +170,16 @@ func (t *turn) see() bool {
 }
 
 // prompted reports whether what the next attempt waits for has changed since the last read,
-// not by an effect of ours: the instance is gone (P4), a manager that was in the way of an
+// not by an effect of ours: the instance is gone (P4), or a part of it while only leftovers
+// were to be taken away, a manager that was in the way of an
 // apply has let go of a field, or the region takes fields over now (P9).
 func (t *turn) prompted() bool {
 	if t.s.NextAttempt == nil || !t.in.rule(RuleP9Prompt) {
 		return false
 	}
 	if !t.in.kubernetes() {
-		return t.s.ObservedImageTag != "" && t.seen.presence == absent
+		leftovers := t.s.Failing != nil && t.s.ConvergedAt != nil && t.s.Settled == t.key() // were all there was to do
+		return t.s.ObservedImageTag != "" && t.seen.presence == absent || leftovers && t.seen.drifted()
 	}
 	was, is := t.s.Resource, t.in.Seen.Instance.Resource
 	if was == nil {
@@ -209,9 +211,8 @@ func (t *turn) refused() bool {
 		return true
 	}
 	if t.seen.fresh && t.crashing() {
-		message := "a service ends within 10 s of its start, again and again: " + t.crashed()
-		t.become(fleet.StatusFailed, fleet.ReasonCrashLoop, message)
-		t.fail(fleet.ReasonCrashLoop, message)
+		t.become(fleet.StatusFailed, fleet.ReasonCrashLoop, t.crashLoop())
+		t.fail(fleet.ReasonCrashLoop, t.crashLoop())
 		return true
 	}
 	return false
@@ -231,8 +232,17 @@ func (t *turn) stall() bool {
 		return false
 	}
 	t.become(fleet.StatusFailed, fleet.ReasonStalled,
-		fmt.Sprintf("not settled after %s: %s", t.in.Region.StallAfter, t.waitsFor()))
+		t.stalled())
 	return true
+}
+
+// stalled says what a stalled server waits for, with the last answer to what is tried (P21).
+func (t *turn) stalled() string {
+	text := fmt.Sprintf("not settled after %s: %s", t.in.Region.StallAfter, t.waitsFor())
+	if _, trouble := t.trouble(); trouble != "" {
+		text += "; " + trouble
+	}
+	return text
 }
 
 // waitsFor says what a stalled server lacks.
@@ -320,7 +330,7 @@ func (t *turn) destroy() bool {
 	t.seen = look(t.in, t.effectsOver())
 	if t.s.Status != fleet.StatusDestroying {
 		t.become(fleet.StatusDestroying, fleet.ReasonDeleting, "")
-		t.s.PublishedURL, t.s.Aliases, t.s.Refusal, t.s.Attempts, t.s.NextAttempt = "", nil, nil, 0, nil
+		t.s.PublishedURL, t.s.Aliases, t.s.Refusal, t.s.Failing, t.s.Attempts, t.s.NextAttempt = "", nil, nil, nil, 0, nil
 		t.s.Crashes, t.s.Clock, t.s.Admitted, t.s.ConvergedAt = nil, fleet.StallClock{}, false, nil
 	}
 	t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision

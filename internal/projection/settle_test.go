@@ -66,11 +66,11 @@ func TestP10_whatAStalledServerLacksIsNamed(t *testing.T) {
 		given func(*script)
 		want  string
 	}{
-		{"instance", func(p *script) { p.tasks = fleet.ClassTransient }, "not settled after 15m0s: there is no instance"},
+		{"instance", func(p *script) { p.tasks = fleet.ClassTransient }, "not settled after 15m0s: there is no instance; create container kura-acme-eu-cache: not today"},
 		{"endpoint", func(p *script) { p.endpoint = fleet.ReasonTLSNotReady }, "not settled after 15m0s: https://acme-eu.kura.test:1 is not ready (TLSNotReady)"},
 		{"global endpoint", func(p *script) { p.globalDown = true }, "not settled after 15m0s: https://acme-eu.kura.test:1: GlobalNotReady"},
-		{"service", func(p *script) { p.rest(); p.kill(); p.tasks = fleet.ClassTransient }, "not settled after 15m0s: a service does not run"},
-		{"document", func(p *script) { p.rest(); p.doc, p.tasks = 1, fleet.ClassTransient }, "not settled after 15m0s: the instance does not run the desired document"},
+		{"service", func(p *script) { p.rest(); p.kill(); p.tasks = fleet.ClassTransient }, "not settled after 15m0s: a service does not run; start cache container id1: not today"},
+		{"document", func(p *script) { p.rest(); p.doc, p.tasks = 1, fleet.ClassTransient }, "not settled after 15m0s: the instance does not run the desired document; create container kura-acme-eu-cache-next: not today"},
 		{"name", func(p *script) {
 			p.rest()
 			p.remove()

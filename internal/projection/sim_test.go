@@ -235,7 +235,7 @@ func (s *sim) act() string {
 	case fleet.ClassRefused:
 		o.Class, o.Reason, o.Message = fleet.ClassRefused, fleet.ReasonCreateFailed, "refused"
 	case fleet.ClassTransient:
-		o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonRuntimeError
+		o.Class, o.Reason, o.Message = fleet.ClassTransient, fleet.ReasonRuntimeError, "not today"
 	case unanswered:
 		o.Class, o.Answered, o.Reason = fleet.ClassTransient, false, fleet.ReasonEndpointUnreachable
 		copied := task

@@ -18,7 +18,7 @@ func (t *turn) verdict() {
 	case unreadable:
 		s.Verdict, s.VerdictReason = fleet.VerdictUnobserved, condition(*s, fleet.ConditionInstanceObserved).Reason
 	case s.Clock.Expired:
-		s.Verdict, s.VerdictReason = fleet.VerdictStalled, t.progressReason()
+		s.Verdict, s.VerdictReason = fleet.VerdictStalled, t.stallReason()
 	case s.Status == fleet.StatusFailed:
 		s.Verdict, s.VerdictReason = fleet.VerdictFailed, s.Reason
 	case s.Status == fleet.StatusActive && same && s.PublishedURL == t.in.Desired.URL && !t.latest.Status.Open() && onlyRemovals(s.Plan) && s.Settled == t.key():
@@ -66,6 +66,23 @@ func (t *turn) progressReason() fleet.Reason {
 	}
 }
 
+// stallReason is why a server does not settle, as far as that is known (P21): that it differs
+// is none.
+func (t *turn) stallReason() fleet.Reason {
+	trouble, _ := t.trouble()
+	document := condition(t.s, fleet.ConditionManifestConverged)
+	switch reason := t.progressReason(); {
+	case trouble != "":
+		return trouble
+	case reason == fleet.ReasonDrifted && document.Status == fleet.False:
+		return document.Reason
+	case reason == fleet.ReasonDrifted:
+		return fleet.ReasonRollingOut
+	default:
+		return reason
+	}
+}
+
 func holdReason(k fleet.HoldKind) fleet.Reason {
 	switch k {
 	case fleet.HoldPaused:
@@ -96,16 +113,17 @@ func (t *turn) summary() {
 			t.set(fleet.ConditionReady, endpoint.Status, fleet.ReasonEndpointNotReady, endpoint.Message)
 		}
 	case fleet.VerdictUnobserved:
-		t.set(fleet.ConditionReady, fleet.Unknown, fleet.ReasonNotObservedYet, "")
+		t.set(fleet.ConditionReady, fleet.Unknown, fleet.ReasonNotObservedYet, condition(t.s, fleet.ConditionInstanceObserved).Message)
 	case fleet.VerdictHeld:
 		t.set(fleet.ConditionReady, fleet.False, fleet.ReasonHeld, t.s.Holds[0].Message)
 	case fleet.VerdictStalled:
-		t.set(fleet.ConditionReady, fleet.False, fleet.ReasonStalled, "")
+		t.set(fleet.ConditionReady, fleet.False, fleet.ReasonStalled, t.stalled())
 	case fleet.VerdictDestroying:
-		t.set(fleet.ConditionReady, fleet.False, fleet.ReasonDeleting, "")
+		t.set(fleet.ConditionReady, fleet.False, fleet.ReasonDeleting, condition(t.s, fleet.ConditionProgressing).Message)
 	case fleet.VerdictFailed:
 		t.set(fleet.ConditionReady, fleet.False, t.s.Reason, t.s.Message)
 	case fleet.VerdictAbsent, fleet.VerdictDrifted, fleet.VerdictProgressing:
-		t.set(fleet.ConditionReady, fleet.False, t.s.VerdictReason, "")
+		_, trouble := t.trouble()
+		t.set(fleet.ConditionReady, fleet.False, t.s.VerdictReason, trouble)
 	}
 }
