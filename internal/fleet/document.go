@@ -29,6 +29,25 @@ func (d documents) render() (*ContainerDocument, error) {
 	return doc, nil
 }
 
+// remains is the part of the document that holds whatever else is declared by now.
+func (d documents) remains() *ContainerDocument {
+	doc := &ContainerDocument{Endpoint: d.region.Containers.Endpoint}
+	for _, name := range sortedKeys(d.region.Containers.Services) {
+		s := d.region.Containers.Services[name]
+		out := ServiceDocument{Service: name, Name: d.name(name), GracePeriod: s.GracePeriod}
+		for _, v := range s.Volumes {
+			if v.HostPath == "" {
+				out.Volumes = append(out.Volumes, VolumeDocument{Source: d.name(v.Name), Retain: v.Retain})
+			}
+		}
+		doc.Services = append(doc.Services, out)
+	}
+	return doc
+}
+
+// name is that of a container or a volume (H6).
+func (d documents) name(part string) string { return d.desired.Instance + "-" + part + d.env.Suffix }
+
 // tokens returns what the tokens of strings that are the same for all services
 // stand for.
 func (d documents) tokens() map[string]string {
@@ -68,7 +87,7 @@ func (d documents) service(name string, s Service) (ServiceDocument, error) {
 	x := expander{values: tokenValues{text: d.tokens(), ports: hostPorts}}
 	out := ServiceDocument{
 		Service:     name,
-		Name:        d.desired.Instance + "-" + name + d.env.Suffix,
+		Name:        d.name(name),
 		Image:       x.text("image", s.Image),
 		Carrier:     holdsToken(s.Image, tokenImageTag),
 		Command:     x.list("command", s.Command),
@@ -106,7 +125,7 @@ func (d documents) volumes(x *expander, s Service) []VolumeDocument {
 			doc.Source, doc.HostPath = x.text(field, v.HostPath), true
 		} else {
 			x.note(field, d.env.checkPart(v.Name))
-			doc.Source, doc.Retain = d.desired.Instance+"-"+v.Name+d.env.Suffix, v.Retain
+			doc.Source, doc.Retain = d.name(v.Name), v.Retain
 		}
 		out = append(out, doc)
 	}

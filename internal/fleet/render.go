@@ -56,6 +56,26 @@ func Render(e Environment, a Account, r Region, templates map[string]HostTemplat
 	return d, err
 }
 
+// Remains is what is enough to find and to remove what is there of a server that is being
+// destroyed and does not render any more (P18): names, how long a container may take to
+// end, and which volumes stay.
+func Remains(e Environment, account string, r Region) (Desired, error) {
+	r = r.WithDefaults()
+	instance, err := InstanceName(account, r.ClusterID)
+	d := Desired{Instance: instance}
+	switch {
+	case err != nil:
+		return Desired{}, err
+	case r.Kubernetes != nil:
+		d.Kubernetes = &KubeDocument{Cluster: r.Kubernetes.Cluster, Namespace: r.Kubernetes.Namespace, Name: instance}
+	case r.Containers != nil:
+		d.Containers = documents{env: e, region: r, desired: d}.remains()
+	default:
+		return Desired{}, errors.New("the region has no runtime")
+	}
+	return d, nil
+}
+
 func renderHosts(e Environment, a Account, r Region, templates map[string]HostTemplate) (Hosts, error) {
 	input := HostInput{AccountHandle: a.PublicHandle(), ClusterID: r.ClusterID, Region: r.Name}
 	var hosts Hosts

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
 
 func TestP2_anEndpointThatIsAwayForTenMinutesIsAsItWas(t *testing.T) {
@@ -283,4 +285,70 @@ func TestObserveNow_endsWithItsContext(t *testing.T) {
 			t.Error("with a store that does not answer it succeeded")
 		}
 	})
+}
+
+// What is declared by now may not render for a server that is destroyed: it is given no
+// ports any more, and its account may be gone from the store.
+func TestP18_aContainerServerThatCannotBeRenderedAnyMoreIsDestroyed(t *testing.T) {
+	gainsAPort := func(w *world) {
+		w.region("eu", func(r *fleet.Region) {
+			s := r.Containers.Services["cache"]
+			s.GracePeriod, s.Volumes = fleet.Duration(7*time.Second), []fleet.Volume{{Name: "data", Path: "/data", Retain: true}}
+			r.Containers.Services["cache"] = s
+			r.Containers.Services["metrics"] = fleet.Service{Image: "localhost/metrics:1", Ports: map[string]fleet.Port{"http": {Container: 9090}}}
+		})
+	}
+	for name, change := range map[string]func(*world){
+		"its region gained an assigned port": gainsAPort,
+		"it has another service instead": func(w *world) {
+			gainsAPort(w)
+			w.region("eu", func(r *fleet.Region) { delete(r.Containers.Services, "cache") })
+		},
+		"a host template is gone": func(w *world) {
+			w.region("eu", func(r *fleet.Region) { r.Hosts.Public = "gone" })
+		},
+		"its account is gone": func(w *world) {
+			prev, err := w.records.Account(w.t.Context(), "acme")
+			w.must(err)
+			_, err = w.memory.Txn(w.t.Context(), store.Txn{Then: []store.Op{store.Delete("/kura/v1/staging/accounts/" + prev.Value.ID)}})
+			w.must(err)
+		},
+	} {
+		for _, when := range []string{"before", "while its container is stopped"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				virtual(t, func(w *world) {
+					var tasks []fleet.Task
+					var volumes []fleet.VolumeDocument
+					k := created(w, options{})
+					defer k.stop()
+					w.engine().refuse = func(_ fleet.ServerKey, task fleet.Task, doc *fleet.ServiceDocument) *fleet.Outcome {
+						tasks = append(tasks, task)
+						if task.Kind == fleet.TaskRemoveVolumes && doc != nil {
+							volumes = doc.Volumes
+						}
+						return nil
+					}
+					if when == "before" {
+						change(w)
+						w.destroy("acme")
+					} else {
+						w.engine().with(func() { w.engine().took = time.Second })
+						w.destroy("acme")
+						w.until("it is being stopped", time.Minute, func() bool { return len(tasks) == 1 })
+						change(w)
+					}
+					w.until("acme is gone", time.Minute, func() bool { return w.gone("acme") })
+					if left := w.engine().of("acme"); len(left) > 0 {
+						t.Errorf("it left %+v", left)
+					}
+					if when == "before" && name == "its region gained an assigned port" && tasks[0].Grace != fleet.Duration(7*time.Second) {
+						t.Errorf("its container was given %s to end, want the 7 s that are declared now", tasks[0].Grace)
+					}
+					if name == "its region gained an assigned port" && !slices.ContainsFunc(volumes, func(v fleet.VolumeDocument) bool { return v.Source == "kura-acme-eu-data-staging" && v.Retain }) {
+						t.Errorf("volumes %+v, want the one kept that is declared to be", volumes)
+					}
+				})
+			})
+		}
+	}
 }

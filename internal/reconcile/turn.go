@@ -126,15 +126,12 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 	if r.cfg.Paused {
 		in.Holds = append(in.Holds, fleet.Hold{Kind: fleet.HoldPaused, Message: "kurad is paused (--paused)"})
 	}
-	if g.Region == nil || g.Account == nil {
+	if g.Region == nil || g.Account == nil && g.Intent.Deleting == nil {
 		in.NotRenderable = &fleet.ReadFailure{Reason: fleet.ReasonUnknownRegion, Message: fmt.Sprintf("account %s or region %s is no longer in the store", key.Account, key.Region)}
 		return in
 	}
 	in.Region = g.Region.WithDefaults()
-	desired, err := fleet.Render(r.cfg.Environment, *g.Account, in.Region, g.Templates, g.Intent, in.Latest, g.Status)
-	if bare, ok := r.bare(*g.Account, in.Region, g); err != nil && ok {
-		desired, err = bare, nil
-	}
+	desired, err := r.desired(in, g)
 	if err != nil {
 		in.NotRenderable = &fleet.ReadFailure{Reason: fleet.ReasonNotRenderable, Message: err.Error()}
 		return in
@@ -160,19 +157,22 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 	return in
 }
 
-// bare is enough to delete what is there of a server that is destroyed and cannot be
-// rendered any more: a KuraInstance goes by its name (P18).
-func (r *Reconciler) bare(account fleet.Account, region fleet.Region, g fleet.Gathered) (fleet.Desired, bool) {
-	name, err := fleet.InstanceName(account.ID, region.Cluster())
-	if g.Intent.Deleting == nil || region.Kubernetes == nil || err != nil {
-		return fleet.Desired{}, false
+// desired renders the server; of one that is destroyed what is there goes also where that
+// is not possible any more: by its names and labels (P18).
+func (r *Reconciler) desired(in projection.Input, g fleet.Gathered) (d fleet.Desired, err error) {
+	if g.Account != nil {
+		d, err = fleet.Render(r.cfg.Environment, *g.Account, in.Region, g.Templates, g.Intent, in.Latest, g.Status)
 	}
-	d := fleet.Desired{Instance: name, Kubernetes: &fleet.KubeDocument{Cluster: region.Kubernetes.Cluster, Namespace: region.Kubernetes.Namespace, Name: name}}
-	if g.Status != nil {
+	if g.Intent.Deleting == nil || g.Account != nil && err == nil {
+		return d, err
+	}
+	if d, err = fleet.Remains(r.cfg.Environment, g.Intent.Account, in.Region); err == nil && g.Status != nil {
 		d.Revision = g.Status.Revision // what was applied last
-		d.Kubernetes.Revision = d.Revision
+		if d.Kubernetes != nil {
+			d.Kubernetes.Revision = d.Revision
+		}
 	}
-	return d, true
+	return d, err
 }
 
 // know remembers where the server is and what there is its, by name and by id, and
