@@ -5,10 +5,11 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
 // Every computed attribute of a resource carries one of these classes, or a default;
-// TestSchema_everyComputedAttributeHasAClass holds it. There is no third class:
+// TestSchema_everyComputedAttributeHasAClass holds it. There is no further class:
 // what moves by itself belongs into a data source.
 
 // stable marks an attribute that the daemon computes: unknown in the plan that
@@ -39,4 +40,21 @@ func (s derivedString) MarkdownDescription(ctx context.Context) string { return 
 
 // PlanModifyString leaves the value to ModifyPlan, which sees all attributes.
 func (derivedString) PlanModifyString(context.Context, planmodifier.StringRequest, *planmodifier.StringResponse) {
+}
+
+// ended marks an attribute that says what an apply would put an end to: planned as null
+// always, so that it is a change of its own where it is anything else.
+func ended() planmodifier.String { return endedString{} }
+
+type endedString struct{}
+
+func (endedString) Description(context.Context) string {
+	return "planned as null always: an apply ends what it shows"
+}
+
+func (s endedString) MarkdownDescription(ctx context.Context) string { return s.Description(ctx) }
+
+// PlanModifyString plans the end.
+func (endedString) PlanModifyString(_ context.Context, _ planmodifier.StringRequest, resp *planmodifier.StringResponse) {
+	resp.PlanValue = types.StringNull()
 }

@@ -110,12 +110,12 @@ func TestSchema_everyComputedAttributeHasAClass(t *testing.T) {
 			classes := 0
 			for _, m := range a.PlanModifiers {
 				switch m.(type) {
-				case stableString, derivedString:
+				case stableString, derivedString, endedString:
 					classes++
 				}
 			}
 			if classes != 1 || a.IsOptional() {
-				t.Errorf("%s is computed and has %d classes; it must be either stable or derived, and not optional", path, classes)
+				t.Errorf("%s is computed and has %d classes; it must be stable, derived or ended, and not optional", path, classes)
 			}
 		default:
 			t.Errorf("%s is computed and a %T, which has no class", path, a)

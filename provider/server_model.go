@@ -18,6 +18,7 @@ type serverModel struct {
 	WaitFor            types.String      `tfsdk:"wait_for"`
 	DeletionProtection types.Bool        `tfsdk:"deletion_protection"`
 	Timeouts           timeouts.Value    `tfsdk:"timeouts"`
+	PendingImageTag    types.String      `tfsdk:"pending_image_tag"`
 	Instance           types.String      `tfsdk:"instance"`
 	Host               types.String      `tfsdk:"host"`
 	GRPCHost           types.String      `tfsdk:"grpc_host"`
@@ -87,7 +88,7 @@ func (m overridesModel) expand() *fleet.Overrides {
 func flattenServer(v fleet.ServerView, prior serverModel) serverModel {
 	in := v.Intent.Server
 	m := prior
-	m.Account, m.Region, m.ImageTag = types.StringValue(v.Account), types.StringValue(v.Region), text(in.ImageTag)
+	m.Account, m.Region, m.ImageTag, m.PendingImageTag = types.StringValue(v.Account), types.StringValue(v.Region), text(in.ImageTag), types.StringNull()
 	m.Labels, m.Remediation, m.Paused, m.DeletionProtection = in.Labels, text(in.Remediation), types.BoolValue(in.Paused), types.BoolValue(in.DeletionProtection)
 	m.Overrides = flattenOverrides(in.Overrides)
 	m.Instance, m.Host, m.GRPCHost, m.GlobalHost = text(v.Instance), text(v.Hosts.Public), text(v.Hosts.GRPC), text(v.Hosts.Global)

@@ -21,6 +21,7 @@ type before struct {
 // reading is what a Read makes of a server's version.
 type reading struct {
 	imageTag types.String
+	pending  types.String // what the daemon wants, where image_tag does not say it
 	warning  *warning
 }
 
@@ -34,9 +35,24 @@ func (r reading) warnings() []warning {
 // warning is something to say in a plan, once per key.
 type warning struct{ key, summary, detail string }
 
-// project says what image_tag is in state, given what the daemon says: the table in
-// spec/terraform.md, row by row.
+// project says what image_tag and pending_image_tag are in state, given what the daemon
+// says: the table in spec/terraform.md.
 func project(v fleet.ServerView, was before, now time.Time) reading {
+	tag, warning := shownTag(v, was, now)
+	return reading{tag, pending(v, tag), warning}
+}
+
+// pending is the version that the daemon still wants, where image_tag shows another one or
+// none; null where it wants none any more.
+func pending(v fleet.ServerView, imageTag types.String) types.String {
+	if imageTag.ValueString() == v.Intent.ImageTag || v.Verdict == fleet.VerdictDestroying {
+		return types.StringNull()
+	}
+	return text(v.Intent.ImageTag)
+}
+
+// shownTag is the table's column of image_tag, row by row.
+func shownTag(v fleet.ServerView, was before, now time.Time) (types.String, *warning) {
 	intent := text(v.Intent.ImageTag)
 	kept := was.imageTag
 	if was.declared == "" {
@@ -44,31 +60,31 @@ func project(v fleet.ServerView, was before, now time.Time) reading {
 	}
 	switch elsewhere := was.declared != "" && was.declared != v.Intent.ImageTag; {
 	case v.Verdict == fleet.VerdictDestroying:
-		return reading{kept, leaving(v)}
+		return kept, leaving(v)
 	case elsewhere:
-		return reading{intent, trouble(v, now)}
+		return intent, trouble(v, now)
 	case untouched(v, was):
-		return reading{types.StringNull(), takenOver(v)}
+		return types.StringNull(), takenOver(v)
 	}
 	switch v.Verdict {
 	case fleet.VerdictConverged, fleet.VerdictProgressing:
-		return reading{intent, nil}
+		return intent, nil
 	case fleet.VerdictHeld:
-		return reading{intent, trouble(v, now)}
+		return intent, trouble(v, now)
 	case fleet.VerdictFailed, fleet.VerdictStalled:
 		if underWay(v) {
-			return reading{intent, trouble(v, now)}
+			return intent, trouble(v, now)
 		}
-		return reading{serving(v), trouble(v, now)}
+		return serving(v), trouble(v, now)
 	case fleet.VerdictDrifted:
-		return reading{seenRunning(v), drift(v)}
+		return seenRunning(v), drift(v)
 	case fleet.VerdictAbsent:
-		return reading{types.StringNull(), nil}
+		return types.StringNull(), nil
 	case fleet.VerdictUnobserved:
-		return reading{kept, trouble(v, now)}
+		return kept, trouble(v, now)
 	case fleet.VerdictDestroying:
 	}
-	return reading{intent, nil}
+	return intent, nil
 }
 
 // underWay reports whether the daemon has a deployment open that is not past its time.
@@ -93,7 +109,7 @@ func trouble(v fleet.ServerView, now time.Time) *warning {
 		return &warning{
 			key:     "trouble/" + key.String(),
 			summary: fmt.Sprintf("Server %s: %s", key, fate(v)),
-			detail:  why(v) + " " + stillServes(v) + " kurad goes on trying; apply to try again at once, or declare another version.",
+			detail:  why(v) + " " + stillServes(v) + " kurad goes on trying, until another version is declared: apply to try this one at once" + goBack(v) + ".",
 		}
 	case fleet.VerdictHeld:
 		kinds, texts := make([]string, len(v.Holds)), make([]string, len(v.Holds))
@@ -173,6 +189,14 @@ func stillServes(v fleet.ServerView) string {
 	default:
 		return fmt.Sprintf("Version %s is still published at %s.", v.ServingImageTag, v.PublishedURL)
 	}
+}
+
+// goBack says how to stay with what serves, where that is another version.
+func goBack(v fleet.ServerView) string {
+	if serving(v).IsNull() {
+		return ""
+	}
+	return fmt.Sprintf(", or set image_tag back to %q to stay with what serves", v.ServingImageTag)
 }
 
 func age(v fleet.ServerView, now time.Time) string {

@@ -58,6 +58,13 @@ func TestVerdict_whatReadPutsIntoImageTag(t *testing.T) {
 		if !got.imageTag.Equal(c.want) {
 			t.Errorf("%s: image_tag = %s, want %s", c.name, got.imageTag, c.want)
 		}
+		pending := tag("2") // what the daemon wants, unless image_tag says so or it wants nothing any more
+		if c.want.Equal(pending) || c.view.Verdict == fleet.VerdictDestroying {
+			pending = none
+		}
+		if !got.pending.Equal(pending) {
+			t.Errorf("%s: pending_image_tag = %s, want %s", c.name, got.pending, pending)
+		}
 		said := ""
 		if got.warning != nil {
 			said = got.warning.summary + " " + got.warning.detail

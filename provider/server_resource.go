@@ -119,7 +119,7 @@ func (r *serverResource) Read(ctx context.Context, req resource.ReadRequest, res
 		r.session.once(w.key, &resp.Diagnostics, w.summary, w.detail)
 	}
 	next := flattenServer(view, state)
-	next.ImageTag = is.imageTag
+	next.ImageTag, next.PendingImageTag = is.imageTag, is.pending
 	resp.Diagnostics.Append(setState(ctx, &resp.State, req.State.Raw, next)...)
 	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, view.Generation)...)
 	if was.declared == "" {
@@ -178,7 +178,7 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 		resp.Diagnostics.Append(r.setServing(ctx, req, resp, seen, plan)...)
 		resp.Diagnostics.AddAttributeError(path.Root("image_tag"), what+": "+fate(seen),
 			why(seen)+" "+stillServes(seen)+lastEvents(ctx, client, plan.key())+
-				"\n\nkurad goes on trying. Apply again to try at once, or declare another version; nothing has to be destroyed.")
+				"\n\nkurad goes on trying, until another version is declared. Apply again to try at once"+goBack(seen)+"; nothing has to be destroyed.")
 	case endLeaving, endGone:
 		resp.Diagnostics.AddError(what+": somebody else destroys it", "It was changed, and somebody else asked for its destruction meanwhile. The next plan shows whether it is gone.")
 	case endError:

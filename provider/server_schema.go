@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -23,6 +24,7 @@ func serverSchema(ctx context.Context) schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "A cache server: one account in one region. The daemon creates it, keeps it running as declared and replaces it gracefully when its version changes. " +
 			"`image_tag` tells the truth: where the declared version failed and the daemon has nothing under way, it reads as the version that serves, so that the plan shows a change. " +
+			"To go back to what serves is a change too, which `pending_image_tag` shows. " +
 			"What moves by itself (status, conditions, containers) is in the data source `kura_server`.",
 		Attributes: map[string]schema.Attribute{
 			"account": name("Id of the account, such as `kura_account.acme.id`. Another account is another server."),
@@ -71,13 +73,18 @@ func serverSchema(ctx context.Context) schema.Schema {
 				waitActive, waitAccepted),
 			"deletion_protection": off("Whether a plan that destroys the server is refused. The daemon stores it, so it binds everybody; it does not bind a server that was never active. Set it to `false` and apply before destroying."),
 			"timeouts":            serverTimeouts(ctx),
-			"instance":            stableText("Name of what the runtime holds, such as `kura-acme-eu-central`. It never changes while the server exists."),
-			"host":                stableText("Declared public host, such as `acme-eu-central.kura.example.dev`. Unknown while the server is created; the function `provider::kura::host` knows it before."),
-			"grpc_host":           stableText("Declared gRPC host; null where the region has none."),
-			"global_host":         stableText("Declared host that leads to the account's nearest region; null where the region has none."),
-			"url":                 stableText("Declared public url, such as `https://acme-eu-central.kura.example.dev`. Which url is published right now is in the data source `kura_server`."),
-			"grpc_url":            stableText("Declared gRPC url; null where the region has none."),
-			"global_url":          stableText("Declared global url; null where the region has none."),
+			"pending_image_tag": schema.StringAttribute{
+				Computed: true, PlanModifiers: []planmodifier.String{ended()},
+				MarkdownDescription: "Version that the daemon still wants where `image_tag` shows another one, or none, because that came to nothing; else null. " +
+					"Every apply ends it: one that declares this version tries it again, and one that declares what serves takes it back, so that it does not come when its cause is gone.",
+			},
+			"instance":    stableText("Name of what the runtime holds, such as `kura-acme-eu-central`. It never changes while the server exists."),
+			"host":        stableText("Declared public host, such as `acme-eu-central.kura.example.dev`. Unknown while the server is created; the function `provider::kura::host` knows it before."),
+			"grpc_host":   stableText("Declared gRPC host; null where the region has none."),
+			"global_host": stableText("Declared host that leads to the account's nearest region; null where the region has none."),
+			"url":         stableText("Declared public url, such as `https://acme-eu-central.kura.example.dev`. Which url is published right now is in the data source `kura_server`."),
+			"grpc_url":    stableText("Declared gRPC url; null where the region has none."),
+			"global_url":  stableText("Declared global url; null where the region has none."),
 		},
 	}
 }

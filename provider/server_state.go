@@ -33,6 +33,7 @@ func declared(ctx context.Context, private privateReader) string {
 func (r *serverResource) setServing(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse, v fleet.ServerView, plan serverModel) diag.Diagnostics {
 	m := flattenServer(v, plan).asPlanned(plan)
 	m.ImageTag = serving(v)
+	m.PendingImageTag = pending(v, m.ImageTag)
 	return setState(ctx, &resp.State, req.Plan.Raw, m)
 }
 
