@@ -65,6 +65,8 @@ func shownTag(v fleet.ServerView, was before, now time.Time) (types.String, *war
 		return intent, trouble(v, now)
 	case untouched(v, was):
 		return types.StringNull(), takenOver(v)
+	case illegible(v):
+		return intent, unreadVersion(v)
 	}
 	switch v.Verdict {
 	case fleet.VerdictConverged, fleet.VerdictProgressing:
@@ -85,6 +87,32 @@ func shownTag(v fleet.ServerView, was before, now time.Time) (types.String, *war
 	case fleet.VerdictDestroying:
 	}
 	return intent, nil
+}
+
+// illegible reports whether nobody can tell which version runs, and all else is as declared:
+// a plan of that would change nothing (P23).
+func illegible(v fleet.ServerView) bool {
+	document := condition(v, fleet.ConditionManifestConverged)
+	return v.Reason == fleet.ReasonUnparsableImage && document.Status == fleet.True && !underWay(v)
+}
+
+func unreadVersion(v fleet.ServerView) *warning {
+	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
+	return &warning{
+		key:     "illegible/" + key.String(),
+		summary: fmt.Sprintf("Server %s: which version runs cannot be read", key),
+		detail: sentence(plain("it "+condition(v, fleet.ConditionImageConverged).Message)) +
+			" The plan takes it to run what is declared, for it was made as declared, and an apply would change nothing. See to it that what runs it names its images by tag.",
+	}
+}
+
+func condition(v fleet.ServerView, of fleet.ConditionType) (found fleet.Condition) {
+	for _, c := range v.Conditions {
+		if c.Type == of {
+			found = c
+		}
+	}
+	return found
 }
 
 // underWay reports whether the daemon has a deployment open that is not past its time.

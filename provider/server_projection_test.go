@@ -21,6 +21,19 @@ func view(verdict fleet.Verdict, reason fleet.Reason, serving, observed string, 
 	}
 }
 
+// unreadable is a server that was made as declared and runs an image without a tag (P23).
+func unreadable(verdict fleet.Verdict, serving string, deployment fleet.DeploymentStatus) fleet.ServerView {
+	v := view(verdict, fleet.ReasonUnparsableImage, serving, "", deployment)
+	if v.Conditions = []fleet.Condition{
+		{Type: fleet.ConditionImageConverged, Status: fleet.False, Reason: fleet.ReasonUnparsableImage, Message: "runs registry.test/kura@sha256:0123, whose tag cannot be read, wants 2"},
+		{Type: fleet.ConditionManifestConverged, Status: fleet.True, Reason: fleet.ReasonConverged},
+	}; verdict == fleet.VerdictHeld {
+		v.Reason, v.Holds = fleet.ReasonPaused, []fleet.Hold{{Kind: fleet.HoldPaused}}
+	}
+	v.Message = ""
+	return v
+}
+
 func TestVerdict_whatReadPutsIntoImageTag(t *testing.T) {
 	ours := before{imageTag: types.StringValue("2"), declared: "2"}
 	tag, none := types.StringValue, types.StringNull()
@@ -46,7 +59,12 @@ func TestVerdict_whatReadPutsIntoImageTag(t *testing.T) {
 		{"failed by its time", view(fleet.VerdictFailed, fleet.ReasonStalled, "", "2", open), ours, none, "does not get ready"},
 		{"stalled, past its time", view(fleet.VerdictStalled, fleet.ReasonTimeout, "1", "2", open), ours, tag("1"), "does not get ready (Timeout)"},
 		{"drifted in a region that only observes", view(fleet.VerdictDrifted, fleet.ReasonDrifted, "2", "1", done), ours, tag("1"), ""},
-		{"drifted to something without a tag", view(fleet.VerdictDrifted, fleet.ReasonUnparsableImage, "2", "", done), ours, none, ""},
+		{"drifted to something without a tag, which an apply replaces", view(fleet.VerdictDrifted, fleet.ReasonUnparsableImage, "2", "", done), ours, none, ""},
+		{"drifted to something without a tag, which an apply leaves alone", unreadable(fleet.VerdictDrifted, "2", done), ours, tag("2"), "which version runs cannot be read"},
+		{"settled once, and what runs has no tag", unreadable(fleet.VerdictProgressing, "2", done), ours, tag("2"), "which version runs cannot be read"},
+		{"being rolled out, and what runs has no tag", unreadable(fleet.VerdictProgressing, "1", open), ours, tag("2"), ""},
+		{"stalled, for what runs has no tag", unreadable(fleet.VerdictStalled, "1", open), ours, tag("2"), "registry.test/kura@sha256:0123, whose tag cannot be read, wants 2"},
+		{"held, and what runs has no tag", unreadable(fleet.VerdictHeld, "1", done), ours, tag("2"), "changes are held"},
 		{"absent in a region that only observes", view(fleet.VerdictAbsent, fleet.ReasonAbsent, "2", "", done), ours, none, ""},
 		{"unobserved", view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "1", "1", open), ours, tag("2"), "What is known is 1m0s old (from 2026-01-02T03:04:05Z)"},
 		{"unobserved, and the state says what serves", view(fleet.VerdictUnobserved, fleet.ReasonEndpointUnreachable, "1", "1", failed), before{tag("1"), "2"}, tag("1"), "Region \"eu\" cannot be seen"},
@@ -72,7 +90,7 @@ func TestVerdict_whatReadPutsIntoImageTag(t *testing.T) {
 		if c.warning == "" && said != "" || !strings.Contains(said, c.warning) {
 			t.Errorf("%s: warning %q, want %q in it", c.name, said, c.warning)
 		}
-		if said != "" && c.view.Verdict != fleet.VerdictDestroying && !strings.Contains(said, "he engine says so") && c.view.Verdict != fleet.VerdictHeld {
+		if said != "" && c.view.Verdict != fleet.VerdictDestroying && c.view.Message != "" && !strings.Contains(said, "he engine says so") && c.view.Verdict != fleet.VerdictHeld {
 			t.Errorf("%s: warning %q leaves out the daemon's own words", c.name, said)
 		}
 	}

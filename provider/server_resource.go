@@ -175,6 +175,11 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 	switch end, seen, err := r.session.await(ctx, wait, view); end {
 	case endSettled:
 	case endRefused, endStalled:
+		if illegible(seen) {
+			w := unreadVersion(seen)
+			resp.Diagnostics.AddWarning(w.summary, w.detail)
+			break
+		}
 		resp.Diagnostics.Append(r.setServing(ctx, req, resp, seen, plan)...)
 		resp.Diagnostics.AddAttributeError(path.Root("image_tag"), what+": "+fate(seen),
 			why(seen)+" "+stillServes(seen)+lastEvents(ctx, client, plan.key())+

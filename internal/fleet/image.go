@@ -82,6 +82,14 @@ func TagOf(ref string) (tag string, ok bool) {
 	return tag, true
 }
 
+// ByDigest reports whether an observed image is named by its content alone, an id or a
+// digest, and not by a tag.
+func ByDigest(ref string) bool {
+	_, tagged := TagOf(ref)
+	_, digest, _ := strings.Cut(ref, "@")
+	return !tagged && (imageIDFormat.MatchString(ref) || digestFormat.MatchString(digest))
+}
+
 // SameImage reports whether two references name one image, digests aside. Engines write
 // a name out (kura as docker.io/library/kura or localhost/kura), and mirrors put parts
 // before it: what counts is that one repository ends with the other, and the tag.

@@ -34,6 +34,17 @@ func TestH7_tagOfObservedImage(t *testing.T) {
 	}
 }
 
+func TestP23_whatIsNamedByItsContentAlone(t *testing.T) {
+	for ref, want := range map[string]bool{
+		someDigest: true, "kura@" + someDigest: true, "localhost:5001/kura/cache@" + someDigest: true,
+		"kura:1@" + someDigest: false, "kura:1": false, "kura": false, "": false, "kura@": false, "kura@latest": false,
+	} {
+		if got := ByDigest(ref); got != want {
+			t.Errorf("ByDigest(%q): got %v", ref, got)
+		}
+	}
+}
+
 func longTag(n int) string { return strings.Repeat("t", n) }
 
 func TestH7_imageTagsAreChecked(t *testing.T) {

@@ -34,11 +34,11 @@ type instance struct {
 	owner     string // says which foreign container or object bears one of our names, and whose it is
 	image     imageState
 	tag       string // observed; of the carrier that differs where they differ
-	parsable  bool
-	document  bool // every service has a container made from the desired document, and there is no other
-	running   bool // and every one of them runs
-	converged bool // image, document and all running, no leftovers
-	misnamed  bool // an adopted container bears another name than its service's
+	illegible string // the image of a carrier whose tag cannot be read (P23)
+	document  bool   // every service has a container made from the desired document, and there is no other
+	running   bool   // and every one of them runs
+	converged bool   // image, document and all running, no leftovers
+	misnamed  bool   // an adopted container bears another name than its service's
 	missing   string
 	differs   string
 	halted    string
@@ -123,7 +123,7 @@ func adopted(cs []fleet.Container, doc fleet.ServiceDocument, used map[string]bo
 }
 
 func (v *instance) summarise(want string) {
-	v.presence, v.image, v.document, v.running, v.parsable = absent, imageEqual, true, true, true
+	v.presence, v.image, v.document, v.running = absent, imageEqual, true, true
 	leftovers := false
 	for _, s := range v.services {
 		carrier := s.any()
@@ -132,7 +132,7 @@ func (v *instance) summarise(want string) {
 				v.image = imageNone
 			} else {
 				v.presence = present
-				v.weigh(*carrier, want)
+				v.weigh(carrier.Image, want, carrier.Digest == s.doc.Digest)
 			}
 		}
 		switch {
@@ -167,19 +167,24 @@ func (v instance) drifted() bool {
 	return v.presence != present || v.image != imageEqual || !v.document || !v.running || v.misnamed
 }
 
-// weigh takes a carrier's image into account: one that differs speaks for all.
-func (v *instance) weigh(c fleet.Container, want string) {
-	tag, ok := fleet.TagOf(c.Image)
+// weigh takes a carrier's image into account: one that differs speaks for all. An engine
+// calls an image by its id once the tag has moved on, and by the digest that it was pinned
+// to; what was made from the desired document runs the desired one all the same.
+func (v *instance) weigh(image, want string, made bool) {
+	tag, ok := fleet.TagOf(image)
+	if made && fleet.ByDigest(image) {
+		tag, ok = want, true
+	}
 	switch {
 	case !ok:
-		v.parsable, v.tag = false, ""
+		v.illegible, v.tag = image, ""
 		v.image = imageOther
 	case tag != want:
 		if v.image != imageNone {
 			v.image = imageOther
 		}
 		v.tag = tag
-	case v.tag == "" && v.parsable:
+	case v.tag == "" && v.illegible == "":
 		v.tag = tag
 	}
 }

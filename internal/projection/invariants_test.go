@@ -183,6 +183,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		}
 		fail(gone && st.Plan == nil && st.NextAttempt != nil && st.NextAttempt.After(s.now), "the instance is gone, and its recreation waits")
 		fail(carriers > 0 && parsable && st.ObservedImageTag == "", "a present instance has no image")
+		fail(carriers == 1 && !parsable && st.VerdictReason == fleet.ReasonDrifted, "what cannot be read is called drift")
 		fail(foreigner && st.Status != fleet.StatusFailed, "a foreign container's name is not a failure")
 		fail(st.Refusal != nil && st.Status != fleet.StatusFailed, "a refusal is not a failure")
 		fail(s.quick > crashLoopFrom && carriers > 0 && st.Plan == nil && prev.Plan == nil && st.Status != fleet.StatusFailed && stopped && !foreigner && !s.paused && !s.observe, "a crash loop is not a failure")

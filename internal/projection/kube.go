@@ -16,7 +16,7 @@ func (in Input) kubernetes() bool { return in.Desired.Kubernetes != nil }
 // lookAtResource reads an observed KuraInstance against the desired one. What runs is the
 // controller's to say: the image is the one whose roll-out it reported complete.
 func (v *instance) lookAtResource(in Input) {
-	v.presence, v.image, v.parsable = absent, imageNone, true
+	v.presence, v.image = absent, imageNone
 	r := in.Seen.Instance.Resource
 	v.fresh = v.fresh && !in.hidesAdopted()
 	if r == nil {
@@ -29,7 +29,7 @@ func (v *instance) lookAtResource(in Input) {
 	v.presence, v.resource = present, r
 	if r.ObservedImage != "" {
 		v.image = imageEqual
-		v.weigh(fleet.Container{Image: r.ObservedImage}, in.Desired.ImageTag)
+		v.weigh(r.ObservedImage, in.Desired.ImageTag, false) // what its controller rolled out last may be older than its spec
 		if want := in.imageWanted(); v.image == imageEqual && !sameImage(r.ObservedImage, want) && in.rule(RuleP5Image) {
 			v.image = imageOther
 		}

@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -24,8 +23,8 @@ func (t *turn) resourceConverged() {
 		image(fleet.ReasonAbsent, "")
 	case v.image == imageNone:
 		image(fleet.ReasonRollingOut, "no roll-out is complete yet, wants "+t.in.Desired.ImageTag+t.controllerSays())
-	case !v.parsable:
-		image(fleet.ReasonUnparsableImage, fmt.Sprintf("the image that runs, %s, has no tag", v.resource.ObservedImage))
+	case v.illegible != "":
+		image(fleet.ReasonUnparsableImage, t.imageDiffers())
 	case v.image == imageOther && t.latest.Status.Open():
 		image(fleet.ReasonRollingOut, t.imageDiffers())
 	case v.image == imageOther:
@@ -64,6 +63,8 @@ func (t *turn) resourceLacks() string {
 		return describe(*v.resource) + ": " + t.documentDiffers()
 	case v.image == imageNone:
 		return "no roll-out is complete yet" + t.controllerSays()
+	case v.illegible != "":
+		return t.imageDiffers()
 	default:
 		return "the roll-out has not ended: " + t.imageDiffers()
 	}
@@ -71,15 +72,6 @@ func (t *turn) resourceLacks() string {
 
 // rollsOut says that the controller is not done.
 func (t *turn) rollsOut() string { return "its roll-out is not complete" + t.controllerSays() }
-
-// imageDiffers says which image runs and which is wanted, in full where the tags are one.
-func (t *turn) imageDiffers() string {
-	is, want := t.seen.tag, t.in.Desired.ImageTag
-	if is == want {
-		is, want = t.seen.resource.ObservedImage, t.in.imageWanted()
-	}
-	return fmt.Sprintf("runs %s, wants %s%s", is, want, t.controllerSays())
-}
 
 // leaving says what a server that is destroyed waits for.
 func (t *turn) leaving() string {
@@ -98,8 +90,8 @@ func (t *turn) documentDiffers() string {
 
 // controllerSays is the controller's own message, where it has one.
 func (t *turn) controllerSays() string {
-	if m := t.seen.resource.Message; m != "" {
-		return " (the controller says: " + m + ")"
+	if r := t.seen.resource; r != nil && r.Message != "" {
+		return " (the controller says: " + r.Message + ")"
 	}
 	return ""
 }

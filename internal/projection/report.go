@@ -115,12 +115,12 @@ func (t *turn) converged() {
 		image(fleet.ReasonForeignInstance, v.owner)
 	case v.presence == absent, v.image == imageNone:
 		image(fleet.ReasonAbsent, "")
-	case !v.parsable:
-		image(fleet.ReasonUnparsableImage, "the image that runs has no tag")
+	case v.illegible != "":
+		image(fleet.ReasonUnparsableImage, t.imageDiffers())
 	case v.image == imageOther && t.latest.Status.Open():
-		image(fleet.ReasonRollingOut, fmt.Sprintf("runs %s, wants %s", v.tag, t.in.Desired.ImageTag))
+		image(fleet.ReasonRollingOut, t.imageDiffers())
 	case v.image == imageOther:
-		image(fleet.ReasonDrifted, fmt.Sprintf("runs %s, wants %s", v.tag, t.in.Desired.ImageTag))
+		image(fleet.ReasonDrifted, t.imageDiffers())
 	default:
 		t.set(fleet.ConditionImageConverged, fleet.True, fleet.ReasonConverged, "")
 	}
@@ -145,6 +145,19 @@ func (t *turn) converged() {
 	default:
 		t.set(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonConverged, "")
 	}
+}
+
+// imageDiffers says which image runs and which is wanted: in full where the tags are one,
+// or where there is none to be read.
+func (t *turn) imageDiffers() string {
+	is, want := t.seen.tag, t.in.Desired.ImageTag
+	switch {
+	case t.seen.illegible != "":
+		is = t.seen.illegible + ", whose tag cannot be read"
+	case is == want:
+		is, want = t.seen.resource.ObservedImage, t.in.imageWanted()
+	}
+	return fmt.Sprintf("runs %s, wants %s%s", is, want, t.controllerSays())
 }
 
 // endpoints says whether the url that clients have answers right now (P8), and

@@ -258,6 +258,8 @@ func (t *turn) waitsFor() string {
 		return "the instance does not run the desired document"
 	case !t.seen.running:
 		return "a service does not run"
+	case t.seen.image == imageOther:
+		return t.imageDiffers()
 	case t.rolling():
 		return t.rollsOut()
 	case t.gate.reason == fleet.ReasonEndpointNotReady && t.in.Seen.Endpoint.Reason != "":

@@ -75,6 +75,7 @@ const unanswered fleet.Class = "unanswered"
 type box struct {
 	id                string
 	service, tag, dig string
+	image             string // what the engine calls it; "": by its tag
 	state             fleet.ContainerState
 	foreign           bool
 	started, finished time.Time
@@ -139,6 +140,8 @@ func (s *sim) look() {
 		b := s.boxes[name]
 		c := fleet.Container{Name: name, ID: b.id, Service: b.service, Image: "localhost/kura:" + b.tag, State: b.state, Digest: b.dig}
 		switch {
+		case b.image != "":
+			c.Image = b.image
 		case b.tag == "":
 			c.Image = "localhost/kura"
 		case b.service == "proxy":

@@ -47,8 +47,6 @@ func (t *turn) progressReason() fleet.Reason {
 	switch {
 	case image.Status == fleet.Unknown:
 		return fleet.ReasonNotObservedYet
-	case image.Reason == fleet.ReasonUnparsableImage:
-		return fleet.ReasonDrifted
 	case image.Status == fleet.False:
 		return image.Reason
 	case document.Status == fleet.False:

@@ -44,7 +44,7 @@ func TestVerdict_rowByRow(t *testing.T) {
 			b := p.box()
 			b.tag, b.dig = "", "c/none"
 			p.boxes[carrierName], p.tasks = b, fleet.ClassTransient
-		}, fleet.VerdictProgressing, fleet.ReasonDrifted, fleet.False},
+		}, fleet.VerdictProgressing, fleet.ReasonUnparsableImage, fleet.False},
 		{"progressing: url move", func(p *script) { p.doc, p.endpoint = 2, fleet.ReasonTimeout }, fleet.VerdictProgressing, fleet.ReasonURLMove, fleet.False},
 	} {
 		t.Run(c.name, func(t *testing.T) {
