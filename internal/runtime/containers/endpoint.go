@@ -2,10 +2,13 @@ package containers
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/moby/moby/client"
@@ -15,10 +18,14 @@ import (
 
 // Endpoint is an engine that runs containers of one environment, among others'.
 type Endpoint struct {
-	cfg    Config
-	env    fleet.Environment
-	log    hclog.Logger
-	engine *client.Client
+	cfg     Config
+	env     fleet.Environment
+	log     hclog.Logger
+	engine  *client.Client
+	met     atomic.Bool   // the version of the engine's API is agreed on
+	meeting chan struct{} // holds who is about to agree on it
+
+	streamBegins, streamIdle time.Duration // of Watch
 }
 
 // Open prepares an endpoint. It does not connect: an engine that is not there yet
@@ -35,7 +42,39 @@ func Open(cfg Config, env fleet.Environment, log hclog.Logger) (*Endpoint, error
 	if err != nil {
 		return nil, fmt.Errorf("open container endpoint %q: %w", cfg.Name, err)
 	}
-	return &Endpoint{cfg: cfg, env: env, log: log.With("endpoint", cfg.Name), engine: engine}, nil
+	return &Endpoint{
+		cfg: cfg, env: env, log: log.With("endpoint", cfg.Name), engine: engine,
+		meeting: make(chan struct{}, 1), streamBegins: streamBegins, streamIdle: streamIdle,
+	}, nil
+}
+
+// meetWithin bounds how long one call asks for the version of the engine's API while others
+// wait for it.
+const meetWithin = 5 * time.Second
+
+// meet agrees with the engine on the version of its API, once. The client would do it at its
+// first call, under a lock that heeds no context: one call that hangs would hold up all others
+// for ever (G9). So whatever talks to the engine meets it first.
+func (e *Endpoint) meet(ctx context.Context) error {
+	if e.met.Load() {
+		return nil
+	}
+	select {
+	case e.meeting <- struct{}{}:
+		defer func() { <-e.meeting }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if e.met.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, meetWithin)
+	defer cancel()
+	if _, err := e.engine.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+		return err
+	}
+	e.met.Store(true)
+	return nil
 }
 
 // Name returns the endpoint's name.

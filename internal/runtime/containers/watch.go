@@ -1,7 +1,9 @@
 package containers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -13,6 +15,13 @@ import (
 const (
 	watchBackoffMin = 200 * time.Millisecond
 	watchBackoffMax = 10 * time.Second
+)
+
+// Bounds of the stream itself (G9): in how much time it must begin, and for how long it may
+// say nothing before it is opened again, for one that is half dead says nothing either.
+const (
+	streamBegins = 15 * time.Second
+	streamIdle   = time.Minute
 )
 
 // Watch calls changed with the name of each container that was created, started,
@@ -29,7 +38,12 @@ func (e *Endpoint) Watch(ctx context.Context, changed func(name string)) error {
 		if seen {
 			backoff = watchBackoffMin
 		}
-		if !gap || seen {
+		switch {
+		case errors.Is(err, errIdle):
+			e.log.Debug("event stream is silent, opening it again")
+			changed("")
+			continue
+		case !gap || seen:
 			e.log.Info("event stream ended, opening it again", "error", err)
 		}
 		select {
@@ -42,19 +56,32 @@ func (e *Endpoint) Watch(ctx context.Context, changed func(name string)) error {
 	}
 }
 
+// errIdle says that an event stream was open and silent for a while.
+var errIdle = errors.New("no event came for a while")
+
 func (e *Endpoint) watchOnce(ctx context.Context, changed func(name string)) (seen bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	if err := e.meet(ctx); err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	begin := time.AfterFunc(e.streamBegins, func() { cancel(errors.New("the engine did not begin its event stream in time")) })
 	stream := e.engine.Events(ctx, client.EventsListOptions{Filters: client.Filters{}.Add("type", string(events.ContainerEventType))})
+	begin.Stop()
+	idle := time.NewTimer(e.streamIdle)
+	defer idle.Stop()
 	for {
 		select {
 		case m := <-stream.Messages:
 			seen = true
+			idle.Reset(e.streamIdle)
 			if name := m.Actor.Attributes["name"]; name != "" && matters(m.Action) {
 				changed(name)
 			}
 		case err := <-stream.Err:
-			return seen, err
+			return seen, cmp.Or(context.Cause(ctx), err)
+		case <-idle.C:
+			return seen, errIdle
 		}
 	}
 }
