@@ -114,7 +114,8 @@ func openRuntimes(o options, sets map[string]map[string]string, env fleet.Enviro
 		if err != nil {
 			return nil, err
 		}
-		r.containers[cfg.Name], r.listers[cfg.Name] = e, &lister{endpoint: e}
+		r.containers[cfg.Name] = e
+		r.listers[cfg.Name] = &lister{name: cfg.Name, list: func(ctx context.Context) ([]fleet.Container, error) { return e.List(ctx) }}
 	}
 	return r, nil
 }

@@ -71,7 +71,10 @@ func Open(cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cluster %q: %w", cfg.Name, err)
 	}
-	return &Cluster{cfg: cfg, log: log, rest: restClient, client: dynamic.New(restClient), hangUp: hangUp, pictures: map[string]*picture{}}, nil
+	return &Cluster{
+		cfg: cfg, log: log, rest: restClient, client: dynamic.New(restClient), hangUp: hangUp,
+		live: liveSchema{reading: make(chan struct{}, 1)}, pictures: map[string]*picture{},
+	}, nil
 }
 
 // Name returns the cluster's name.

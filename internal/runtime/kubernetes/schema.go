@@ -154,7 +154,7 @@ func (s *schema) object(at path, v map[string]any, dropped *[]string) map[string
 
 // liveSchema is the schema that a cluster serves now.
 type liveSchema struct {
-	reading sync.Mutex // one reads at a time
+	reading chan struct{} // holds who reads: one at a time
 
 	mu       sync.Mutex
 	spec     *schema
@@ -179,8 +179,12 @@ const schemaWithin = 5 * time.Second
 // readSchema reads the schema that is served now. Where it cannot be read, what was
 // known stays; where it has changed, all who watch are told.
 func (c *Cluster) readSchema(ctx context.Context) {
-	c.live.reading.Lock()
-	defer c.live.reading.Unlock()
+	select {
+	case c.live.reading <- struct{}{}:
+		defer func() { <-c.live.reading }()
+	case <-ctx.Done(): // whoever reads may wait longer than this one wants to (G9)
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, schemaWithin)
 	defer cancel()
 	text, err := c.rest.Get().AbsPath("/openapi/v3/apis/" + fleet.KubeGroup + "/" + fleet.KubeVersion).Do(ctx).Raw()
