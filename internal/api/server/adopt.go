@@ -35,7 +35,7 @@ func (s *Server) adopt(ctx context.Context, in *adoptInput) (*putOutput[fleet.Se
 		return nil, err
 	}
 	var w api.Written[fleet.ServerView]
-	err = s.beside(ctx, func(ctx context.Context, right *store.Right) (err error) {
+	err = s.beside(ctx, req.DryRun, func(ctx context.Context, right *store.Right) (err error) {
 		w, err = s.adoptOnce(ctx, right, declared, req)
 		return err
 	})
@@ -131,9 +131,14 @@ func fitsRuntime(key fleet.ServerKey, r fleet.Region, req api.AdoptRequest) erro
 
 // findContainers finds the named containers of a container region.
 func (s *Server) findContainers(ctx context.Context, key fleet.ServerKey, r fleet.Region, named map[string]string, f *found) error {
-	within, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	listing := s.runtimes.Containers(within, r.Containers.Endpoint, 0)
+	listing, err := ask(ctx, "all of container endpoint "+r.Containers.Endpoint, func(ctx context.Context) fleet.Listing {
+		within, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		return s.runtimes.Containers(within, r.Containers.Endpoint, 0)
+	})
+	if err != nil {
+		return err
+	}
 	if u := listing.Unreadable; u != nil {
 		return fleet.Errorf(fleet.CodeUnavailable, "adopt server %s: container endpoint %q cannot be read (%s): %s", key, listing.Endpoint, u.Reason, u.Message)
 	}
@@ -143,7 +148,7 @@ func (s *Server) findContainers(ctx context.Context, key fleet.ServerKey, r flee
 		return err
 	}
 	f.ports, f.containers, f.begun = chosen.ports, chosen.containers, listing.Begun
-	if err := s.adoptable(within, key, r, f.containers); err != nil {
+	if err := s.adoptable(ctx, key, r, f.containers); err != nil {
 		return err
 	}
 	return s.portsFree(ctx, key, r, f.ports)
@@ -184,16 +189,27 @@ func refersTo(ref, id, name string) bool {
 	return ref == id || ref == name || len(ref) >= shortID && strings.HasPrefix(id, ref)
 }
 
+// refusal is why an engine would not leave a container to kurad; nil: it would.
+type refusal struct{ err error }
+
 // adoptable asks the engine whether it would leave the containers to kurad.
 func (s *Server) adoptable(ctx context.Context, key fleet.ServerKey, r fleet.Region, boxes map[string]fleet.Container) error {
 	var v fleet.Invalid
 	for _, service := range sortedKeys(boxes) {
-		switch err := s.runtimes.Adoptable(ctx, r.Containers.Endpoint, boxes[service].ID); {
-		case err == nil:
-		case fleet.CodeOf(err) == fleet.CodeInvalid:
-			v.Add("/containers/"+service, "%v", err)
+		id := boxes[service].ID
+		why, err := ask(ctx, "container "+id, func(ctx context.Context) refusal {
+			within, cancel := context.WithTimeout(ctx, readTimeout)
+			defer cancel()
+			return refusal{s.runtimes.Adoptable(within, r.Containers.Endpoint, id)}
+		})
+		switch {
+		case err != nil:
+			return err
+		case why.err == nil:
+		case fleet.CodeOf(why.err) == fleet.CodeInvalid:
+			v.Add("/containers/"+service, "%v", why.err)
 		default:
-			return &fleet.Error{Code: fleet.CodeUnavailable, Message: "adopt server " + key.String(), Err: err}
+			return &fleet.Error{Code: fleet.CodeUnavailable, Message: "adopt server " + key.String(), Err: why.err}
 		}
 	}
 	return v.Err("adopt server " + key.String())

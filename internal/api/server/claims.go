@@ -128,7 +128,10 @@ func (s *Server) assignPorts(ctx context.Context, key fleet.ServerKey, r fleet.R
 			return nil, noPorts(r)
 		}
 		if published == nil {
-			published = s.publishedByOthers(ctx, key, r)
+			var err error
+			if published, err = s.publishedByOthers(ctx, key, r); err != nil {
+				return nil, err
+			}
 		}
 		port, ok := choosePort(instance+"/"+need.Key(), first, last, func(port int) bool { return !used[port] && !published[port] })
 		if !ok {

@@ -72,7 +72,7 @@ func (s *Server) redeploy(ctx context.Context, in *redeployInput) (*deploymentOu
 		return nil, err
 	}
 	out := &deploymentOutput{Status: http.StatusCreated}
-	err := s.beside(ctx, func(ctx context.Context, right *store.Right) (err error) {
+	err := s.beside(ctx, false, func(ctx context.Context, right *store.Right) (err error) {
 		out.Body, out.Status, err = s.redeployOnce(ctx, right, key, in.Key, in.Match)
 		return err
 	})

@@ -31,7 +31,7 @@
 //
 // Neighbours. A change of an account, a host template or a region changes what its
 // servers render to. Such writes exclude each other and all writes of servers within
-// this process (Server.neighbours); they first reserve, in steps of a bounded size, what
+// this process (Server.turn); they first reserve, in steps of a bounded size, what
 // the servers will need, and then change the record. A crash in between leaves
 // reservations too many, never too few; a reservation that its server does not need is
 // given back when somebody else asks for it.

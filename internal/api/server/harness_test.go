@@ -298,6 +298,7 @@ type runtimes struct {
 	listing     fleet.Listing
 	adoptable   map[string]error // by id
 	kube        *cluster         // nil: it was given none
+	hangs       func(ctx context.Context, endpoint string)
 }
 
 func (r *runtimes) Region(region fleet.Region) error {
@@ -337,7 +338,10 @@ func (r *runtimes) Instance(ctx context.Context, k fleet.ServerKey, doc fleet.Ku
 
 func (r *runtimes) Adoptable(_ context.Context, _, id string) error { return r.adoptable[id] }
 
-func (r *runtimes) Containers(_ context.Context, endpoint string, _ time.Duration) fleet.Listing {
+func (r *runtimes) Containers(ctx context.Context, endpoint string, _ time.Duration) fleet.Listing {
+	if r.hangs != nil {
+		r.hangs(ctx, endpoint)
+	}
 	l := r.listing
 	l.Endpoint = endpoint
 	return l

@@ -25,21 +25,42 @@ func nameOf(key fleet.ServerKey, r fleet.Region) (fleet.KubeDocument, error) {
 
 // lastKnown is what an instance that bears the server's own labels tells of its record:
 // nothing where there is none, or where the cluster does not answer.
-func (s *Server) lastKnown(ctx context.Context, key fleet.ServerKey, r fleet.Region) found {
+func (s *Server) lastKnown(ctx context.Context, key fleet.ServerKey, r fleet.Region) (found, error) {
 	doc, err := nameOf(key, r)
 	if err != nil {
-		return found{} // the declaration says so itself
+		return found{}, nil // the declaration says so itself
 	}
-	within, cancel := context.WithTimeout(ctx, listWithin)
-	defer cancel()
-	inst, err := s.runtimes.Instance(within, key, doc, nil)
+	said, err := s.instance(ctx, key, doc, nil, listWithin)
 	if err != nil {
-		return found{unread: &fleet.ReadFailure{Message: err.Error()}}
+		return found{}, err
 	}
-	if inst == nil || inst.Foreign != "" {
-		return found{}
+	if said.err != nil {
+		return found{unread: &fleet.ReadFailure{Message: said.err.Error()}}, nil
 	}
-	return found{restartMark: inst.RestartMark, aliases: inst.Aliases}
+	if said.inst == nil || said.inst.Foreign != "" {
+		return found{}, nil
+	}
+	return found{restartMark: said.inst.RestartMark, aliases: said.inst.Aliases}, nil
+}
+
+// instanceSaid is what a cluster says of an instance.
+type instanceSaid struct {
+	inst *fleet.KubeInstance
+	err  error // it did not answer
+}
+
+// instance asks for an instance, compared with a document.
+func (s *Server) instance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, limit time.Duration) (instanceSaid, error) {
+	about := called(doc) + " as of " + doc.Revision
+	if adopted != nil {
+		about += fmt.Sprintf(", taken over as %s at %d", adopted.UID, adopted.Generation)
+	}
+	return ask(ctx, about, func(ctx context.Context) instanceSaid {
+		within, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		inst, err := s.runtimes.Instance(within, key, doc, adopted)
+		return instanceSaid{inst, err}
+	})
 }
 
 // routed are the old hosts that an instance goes on routing, though its record was lost, for
@@ -113,12 +134,14 @@ func (s *Server) findInstance(ctx context.Context, declared *fleet.Server, r fle
 
 // readInstance asks the cluster for an instance that is to be adopted.
 func (s *Server) readInstance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
-	within, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	inst, err := s.runtimes.Instance(within, key, doc, adopted)
+	said, err := s.instance(ctx, key, doc, adopted, readTimeout)
+	if err != nil {
+		return nil, err
+	}
+	inst := said.inst
 	switch {
-	case err != nil:
-		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: fmt.Sprintf("adopt server %s: %s cannot be read", key, called(doc)), Err: err}
+	case said.err != nil:
+		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: fmt.Sprintf("adopt server %s: %s cannot be read", key, called(doc)), Err: said.err}
 	case inst == nil:
 		return nil, fleet.Errorf(fleet.CodeNotFound, "adopt server %s: there is no %s; declare the server (kura_server) and kurad makes it, or correct account and region", key, called(doc))
 	case inst.Deleting:

@@ -8,11 +8,11 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// look asks a region's runtime anything at all, and says why it does not answer.
+// look asks a region's runtime anything at all, for a dry run, and says why it does not answer.
 func (s *Server) look(ctx context.Context, r fleet.Region) *fleet.ReadFailure {
 	switch r = r.WithDefaults(); {
 	case r.Containers != nil:
-		return s.listed(ctx, r).Unreadable
+		return s.list(ctx, r).Unreadable
 	case r.Kubernetes != nil:
 		within, cancel := context.WithTimeout(ctx, listWithin)
 		defer cancel()

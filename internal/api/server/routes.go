@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -209,6 +210,9 @@ func (s *Server) healthz(context.Context, *struct{}) (*healthOutput, error) {
 func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthOutput, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: "kurad does not serve yet", Err: err}
+	}
+	if d, stalled := s.turn.stalled(); stalled {
+		return nil, fleet.Errorf(fleet.CodeUnavailable, "no write has ended for %s: one does not give its turn back; restart kurad", d.Round(time.Second))
 	}
 	if _, err := s.records.Revision(ctx); err != nil {
 		return nil, err

@@ -36,14 +36,17 @@ const (
 // lost, and it goes on with the ports, the mark of the last redeploy and the old hosts that are found, so
 // that it renders to what runs and nothing restarts. A runtime that cannot be read is no
 // reason to refuse: the first choice of a port is the same for ever.
-func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Region) found {
+func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Region) (found, error) {
 	if r.Kubernetes != nil {
 		return s.lastKnown(ctx, key, r)
 	}
 	if r.Containers == nil {
-		return found{}
+		return found{}, nil
 	}
-	listing := s.listed(ctx, r)
+	listing, err := s.listed(ctx, r)
+	if err != nil {
+		return found{}, err
+	}
 	f := found{ports: map[string]int{}, unread: listing.Unreadable}
 	for _, c := range listing.Containers {
 		if !isOf(key, c) {
@@ -59,11 +62,16 @@ func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Regio
 			}
 		}
 	}
-	return f
+	return f, nil
 }
 
-// listed are the containers of a region's endpoint, none where it cannot be read.
-func (s *Server) listed(ctx context.Context, r fleet.Region) fleet.Listing {
+// listed is list for a write.
+func (s *Server) listed(ctx context.Context, r fleet.Region) (fleet.Listing, error) {
+	return ask(ctx, "container endpoint "+r.Containers.Endpoint, func(ctx context.Context) fleet.Listing { return s.list(ctx, r) })
+}
+
+// list are the containers of a region's endpoint, none where it cannot be read.
+func (s *Server) list(ctx context.Context, r fleet.Region) fleet.Listing {
 	within, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	return s.runtimes.Containers(within, r.Containers.Endpoint, freshEnough)
@@ -75,9 +83,13 @@ func isOf(key fleet.ServerKey, c fleet.Container) bool {
 }
 
 // publishedByOthers are the host ports of all containers but a server's own.
-func (s *Server) publishedByOthers(ctx context.Context, key fleet.ServerKey, r fleet.Region) map[int]bool {
+func (s *Server) publishedByOthers(ctx context.Context, key fleet.ServerKey, r fleet.Region) (map[int]bool, error) {
 	ports := map[int]bool{}
-	for _, c := range s.listed(ctx, r).Containers {
+	listing, err := s.listed(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range listing.Containers {
 		if isOf(key, c) {
 			continue
 		}
@@ -85,7 +97,7 @@ func (s *Server) publishedByOthers(ctx context.Context, key fleet.ServerKey, r f
 			ports[port] = true
 		}
 	}
-	return ports
+	return ports, nil
 }
 
 // published names a port of the region's document as the engine lists it.

@@ -113,10 +113,9 @@ type Server struct {
 	ended     chan struct{} // closed by Close
 	close     sync.Once
 
-	// neighbours is held for writing by writes of accounts, templates and regions,
-	// and for reading by writes of servers: within this process nobody need ask the store
-	// again and again for his turn.
-	neighbours sync.RWMutex
+	// turn is had alone by writes of accounts, templates and regions, and beside others by
+	// writes of servers: within this process nobody need ask the store again and again for it.
+	turn *turn
 }
 
 // New returns the API. It hears of changes from the view until Close.
@@ -144,6 +143,7 @@ func New(cfg Config) (*Server, error) {
 	if s.declared = cfg.Declared; s.declared == nil {
 		s.declared = unprobed{}
 	}
+	s.turn = newTurn(s.now)
 	s.changes = follow(s.view)
 	s.snapshots = &snapshots{now: s.now}
 	s.logins = newLogins(cfg.FailedLogins, s.now)

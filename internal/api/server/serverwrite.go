@@ -48,7 +48,7 @@ func (s *Server) putServer(ctx context.Context, in *putServerInput) (*putOutput[
 		return nil, err
 	}
 	var w api.Written[fleet.ServerView]
-	err = s.beside(ctx, func(ctx context.Context, right *store.Right) (err error) {
+	err = s.beside(ctx, in.DryRun, func(ctx context.Context, right *store.Right) (err error) {
 		w, err = s.declareServer(ctx, right, declared, in.Condition)
 		return err
 	})
@@ -188,9 +188,12 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 	var f found
 	switch {
 	case !prev.Exists():
-		f = s.running(ctx, key, n.region.Value)
+		f, err = s.running(ctx, key, n.region.Value)
 	case c.DryRun:
 		f.unread = s.look(ctx, n.region.Value)
+	}
+	if err != nil {
+		return w, err
 	}
 	w, err = s.storeServer(ctx, right, declared, n, prev, f, c.DryRun)
 	if err == nil && c.DryRun {
@@ -327,7 +330,7 @@ func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serv
 		return nil, err
 	}
 	var view fleet.ServerView
-	err := s.beside(ctx, func(ctx context.Context, right *store.Right) error {
+	err := s.beside(ctx, false, func(ctx context.Context, right *store.Right) error {
 		g, err := s.records.Gather(ctx, in.key())
 		if err != nil {
 			return err

@@ -17,6 +17,9 @@ import (
 const (
 	// writeTimeout bounds a write as a whole, tries included.
 	writeTimeout = 30 * time.Second
+	// releaseTimeout bounds how long it takes to let others write again; they get on by
+	// themselves a little later (store.Right).
+	releaseTimeout = 5 * time.Second
 	// maxTries bounds how often a write that lost against another begins again. Each
 	// time, the other one has got on.
 	maxTries = 32
@@ -119,19 +122,50 @@ func inUse(err error, next string) error {
 // replica writes a declaration; a dry run takes nobody's turn.
 func (s *Server) alone(ctx context.Context, dry bool, write func(context.Context, *store.Right) error) error {
 	if dry {
-		return s.beside(ctx, write)
+		return s.dryRun(ctx, write)
 	}
-	s.neighbours.Lock()
-	defer s.neighbours.Unlock()
+	return answering(ctx, func(ctx context.Context) error { return s.inTurnAlone(ctx, write) })
+}
+
+// beside runs a write of one server, beside others of its kind. Where that is not
+// enough, for the write says errShared, it runs alone.
+func (s *Server) beside(ctx context.Context, dry bool, write func(context.Context, *store.Right) error) error {
+	if dry {
+		return s.dryRun(ctx, write)
+	}
+	return answering(ctx, func(ctx context.Context) error {
+		if err := s.inTurnBeside(ctx, write); !errors.Is(err, errShared) {
+			return err
+		}
+		return s.inTurnAlone(ctx, write)
+	})
+}
+
+// dryRun runs a write that writes nothing. Nobody waits for it, and it for nobody: what it says
+// may be outdated by the next write anyway.
+func (s *Server) dryRun(ctx context.Context, write func(context.Context, *store.Right) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+	return retry(func() error { return write(ctx, &store.Right{}) })
+}
+
+func (s *Server) inTurnAlone(ctx context.Context, write func(context.Context, *store.Right) error) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	leave, err := s.turn.take(ctx, turnAlone)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	return retry(func() (err error) {
 		right, err := s.records.Alone(ctx)
 		if err != nil {
 			return err
 		}
 		defer func() {
-			if failed := right.Release(context.WithoutCancel(ctx)); failed != nil {
+			until, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+			defer end()
+			if failed := right.Release(until); failed != nil {
 				s.log.Warn("others wait a few seconds until they may write", "error", failed)
 			}
 		}()
@@ -139,33 +173,28 @@ func (s *Server) alone(ctx context.Context, dry bool, write func(context.Context
 	})
 }
 
-// beside runs a write of one server, beside others of its kind. Where that is not
-// enough, for the write says errShared, it runs alone.
-func (s *Server) beside(ctx context.Context, write func(context.Context, *store.Right) error) error {
-	err := func() error {
-		s.neighbours.RLock()
-		defer s.neighbours.RUnlock()
-		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-		defer cancel()
-		lost := 0
-		return retry(func() error {
-			if lost == losses {
-				return errShared
-			}
-			right, err := s.records.Beside(ctx)
-			if err == nil {
-				err = write(ctx, right)
-			}
-			if store.IsConflict(err) {
-				lost++
-			}
-			return err
-		})
-	}()
-	if !errors.Is(err, errShared) {
+func (s *Server) inTurnBeside(ctx context.Context, write func(context.Context, *store.Right) error) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	leave, err := s.turn.take(ctx, turnBeside)
+	if err != nil {
 		return err
 	}
-	return s.alone(ctx, false, write)
+	defer leave()
+	lost := 0
+	return retry(func() error {
+		if lost == losses {
+			return errShared
+		}
+		right, err := s.records.Beside(ctx)
+		if err == nil {
+			err = write(ctx, right)
+		}
+		if store.IsConflict(err) {
+			lost++
+		}
+		return err
+	})
 }
 
 // errShared says that a write checks what no comparison of its transaction can hold.
