@@ -209,8 +209,11 @@ func TestH8_L33_aRenamedAccountMovesOnceItsNewHostAnswers(t *testing.T) {
 	m.waits(k)
 
 	// Another one cannot have the host that is still published.
-	thief := fleet.ServerKey{Account: "thief", Region: m.key.Region}
-	k.putAccount(fleet.Account{ID: "thief", Handle: "ren"})
+	k.putTemplate("bare", "{account_handle}{env_suffix}.kura.test")
+	bare := region("bare", func(r *fleet.Region) { r.Hosts.Public = "bare" })
+	k.putRegion(bare)
+	thief := fleet.ServerKey{Account: "thief", Region: bare.Name}
+	k.putAccount(fleet.Account{ID: "thief", Handle: strings.TrimSuffix(m.before.Hosts.Public, "-staging.kura.test")})
 	refuse := func(when string) {
 		t.Helper()
 		_, err := k.client.PutServer(t.Context(), fleet.Server{Account: thief.Account, Region: thief.Region, ImageTag: "v1"}, api.PutOptions{})

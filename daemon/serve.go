@@ -88,7 +88,7 @@ func serveCommand() *cobra.Command {
 	f.StringArrayVar(&o.allow, "probe-allow-cidr", nil, "loopback, private or link-local addresses that may be probed, for example 127.0.0.0/8; repeatable")
 	f.StringArrayVar(&o.roots, "probe-ca", nil, "PEM file of a certificate authority that probes trust besides the system's; repeatable")
 	f.DurationVar(&o.tick, "tick", 10*time.Second, "time between listings of a container endpoint")
-	f.DurationVar(&o.aliasPeriod, "alias-period", 7*24*time.Hour, "how long the old host of a server that moved is kept for it, so that no other server gets it")
+	f.DurationVar(&o.aliasPeriod, "alias-period", 7*24*time.Hour, "how long a host or a handle that an account gave up, by a rename or a deletion, is kept for it, so that no other account gets it")
 	f.DurationVar(&o.orphanPeriod, "orphan-period", 24*time.Hour, "how long a KuraInstance must have belonged to no declared server before it is deleted, where its region has delete_orphans; a fleet that is declared again after a loss has that time")
 	f.BoolVar(&o.paused, "paused", false, "observe and answer, but change nothing on any runtime")
 	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")

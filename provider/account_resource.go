@@ -48,7 +48,7 @@ func (r *accountResource) Schema(_ context.Context, _ resource.SchemaRequest, re
 		Attributes: map[string]schema.Attribute{
 			"id": name("Permanent id, such as `acme`: names everything that must survive a rename (instances, containers, volumes). Another id is another account: the old one is destroyed and a new one created."),
 			"handle": optionalText("Public name, such as `acme-inc`, which appears in host names only, in lower case. It may change: servers then move to new hosts, while instances and storage stay. " +
-				"The plan says which hosts move. Default: the `id`."),
+				"The plan says which hosts move. No other account may have it as its id or handle, nor for the alias period after this one gave it up (see `kurad serve --alias-period`). Default: the `id`."),
 			"labels":              labels("account"),
 			"deletion_protection": deletionProtection("account"),
 		},

@@ -74,6 +74,8 @@ func TestAccBadInput_whatOnlyTheDaemonKnows(t *testing.T) {
 	}
 	secondRegion := "resource \"kura_host_template\" \"by_region\" {\n  name = \"by-region\"\n  pattern = \"{account_handle}-{region}{env_suffix}.kura.test\"\n}\n" +
 		"resource \"kura_region\" \"copy\" {\n  name = \"copy\"\n  cluster_id = \"eu\"\n  hosts = { public = kura_host_template.by_region.name }\n  containers = kura_region.eu.containers\n}\n"
+	bareRegion := "resource \"kura_host_template\" \"bare\" {\n  name = \"bare\"\n  pattern = \"{account_handle}{env_suffix}.kura.test\"\n}\n" +
+		"resource \"kura_region\" \"bare\" {\n  name = \"bare\"\n  hosts = { public = kura_host_template.bare.name }\n  containers = kura_region.eu.containers\n}\n"
 	long := strings.Repeat("a", 60)
 	for _, row := range []struct {
 		name, more string
@@ -81,12 +83,12 @@ func TestAccBadInput_whatOnlyTheDaemonKnows(t *testing.T) {
 	}{
 		{"unknown account", server("x", `"nobody"`, `"eu"`), []string{"Create server nobody/eu: account is not accepted", `account "nobody" does not exist`, "kura_account"}},
 		{"unknown region", server("x", `"acme"`, `"mars"`), []string{"Create server acme/mars: region is not accepted", `region "mars" does not exist`, "kura_region"}},
-		{"two servers on one host", account("other", "handle = \"acme\"") + server("x", "kura_account.other.id", `"eu"`), []string{"acme-eu-staging.kura.test", "server acme/eu", "other/eu"}},
+		{"two servers on one host", bareRegion + account("other", "handle = \"acme-eu\"") + server("x", "kura_account.other.id", "kura_region.bare.name"), []string{"acme-eu-staging.kura.test", "server acme/eu", "other/bare"}},
+		{"another account's id as handle", account("other", "handle = \"acme\""), []string{`account "acme" has the name "acme" as its id or handle`}},
 		{"two servers on one instance name", secondRegion + server("x", `"acme"`, "kura_region.copy.name"), []string{"kura-acme-eu", "server acme/eu"}},
 		{"a label over 63", account("long", fmt.Sprintf("handle = %q", long)) + server("x", "kura_account.long.id", `"eu"`), []string{"Create server long/eu", "at most 63"}},
-		{"a host that ends in another environment's suffix", "resource \"kura_host_template\" \"plain\" {\n  name = \"plain\"\n  pattern = \"{account_handle}{env_suffix}.kura.test\"\n}\n" +
-			"resource \"kura_region\" \"plain\" {\n  name = \"plain\"\n  hosts = { public = kura_host_template.plain.name }\n  containers = kura_region.eu.containers\n}\n" +
-			account("twin", "handle = \"acme-canary\"") + server("x", "kura_account.twin.id", "kura_region.plain.name"), []string{"Create server twin/plain", `environment "canary"`}},
+		{"a host that ends in another environment's suffix", bareRegion +
+			account("twin", "handle = \"acme-canary\"") + server("x", "kura_account.twin.id", "kura_region.bare.name"), []string{"Create server twin/bare", `environment "canary"`}},
 		{"unknown template", "resource \"kura_region\" \"x\" {\n  name = \"x\"\n  hosts = { public = \"nowhere\" }\n  containers = kura_region.eu.containers\n}\n", []string{`Create region "x": hosts/public is not accepted`, "nowhere"}},
 		{"a service that the region does not have", account("bravo", "") + "resource \"kura_server\" \"x\" {\n  account = kura_account.bravo.id\n  region = \"eu\"\n  image_tag = \"v1\"\n  overrides = { containers = { services = { cahce = { memory = \"1Gi\" } } } }\n}\n",
 			[]string{"overrides/containers/services/cahce is not accepted", "correct the name"}},

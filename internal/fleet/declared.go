@@ -19,6 +19,14 @@ func (a Account) PublicHandle() string {
 	return a.ID
 }
 
+// Names are what no other account may have as its id or handle (H5).
+func (a Account) Names() []string {
+	if a.PublicHandle() == a.ID {
+		return []string{a.ID}
+	}
+	return []string{a.ID, a.Handle}
+}
+
 // HostTemplate is a pattern such as
 // {account_handle}-{cluster_id}{env_suffix}.kura.example.dev (H2).
 type HostTemplate struct {

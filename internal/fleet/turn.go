@@ -1,5 +1,7 @@
 package fleet
 
+import "time"
+
 // Gathered is everything the store holds about one server, read at one moment.
 // Account, Region and a template are missing where their record is gone.
 type Gathered struct {
@@ -31,6 +33,7 @@ type TurnWrite struct {
 	Freed       []string
 	Undisturbed int64
 	// Remove ends a destroyed server: intent, status, deployments and reservations go
-	// (P18); its events stay.
-	Remove bool
+	// (P18); its events stay. Its hosts stay its account's until KeptUntil (H10).
+	Remove    bool
+	KeptUntil time.Time
 }

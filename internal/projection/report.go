@@ -27,7 +27,7 @@ func report(in Input, out *Output) {
 	t.verdict()
 	t.summary()
 	out.Status = t.s
-	if out.Freed = nil; in.Intent.Deleting == nil { // a destroyed server gives everything back at its end
+	if out.Freed = nil; in.Intent.Deleting == nil { // a destroyed server gives its hosts up at its end (H10)
 		out.Freed = freed(in.Prev, t.s, in.Desired.Hosts)
 	}
 	out.Events = append(append([]fleet.Event(nil), out.notes...), differences(in, t.s, out.Latest)...)

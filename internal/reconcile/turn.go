@@ -35,7 +35,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
 			Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: out.Status,
 			Latest: out.Latest, LatestRevision: g.LatestRevision, Events: out.Events, Remove: out.Remove,
-			Freed: out.Freed, Undisturbed: undisturbed,
+			Freed: out.Freed, Undisturbed: undisturbed, KeptUntil: r.now().Add(r.cfg.AliasPeriod),
 		})
 		if err != nil {
 			return fmt.Errorf("store the turn of %s: %w", key, err)

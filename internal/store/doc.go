@@ -31,6 +31,9 @@
 //
 //   - A host, an instance name or a port has one owner (TestH4_aReservationHasOneOwner).
 //
+//   - A host that is given up stays its account's until its time is over
+//     (TestH10_aHostThatIsGivenUpStaysItsAccountsForTheAliasPeriod, of internal/api/server).
+//
 //   - A region or an account that a server needs cannot go, and no server can come to
 //     one that goes (TestP18_noServerOutlivesItsRegionOrAccount).
 //

@@ -45,6 +45,7 @@ const (
 	tokensFolder      = "tokens/"
 	endpointsFolder   = "endpoints/"
 	hostsFolder       = "hosts/"
+	handlesFolder     = "handles/"
 	instancesFolder   = "instances/"
 	portsFolder       = "ports/"
 	refsFolder        = "refs/"
@@ -107,7 +108,7 @@ func parseKey(key string) (place, bool) {
 		return place{kind: KindToken, name: rest}, true
 	case endpointsFolder:
 		return place{kind: KindEndpoint, name: rest}, strings.Contains(rest, "/")
-	case hostsFolder, instancesFolder, portsFolder:
+	case hostsFolder, handlesFolder, instancesFolder, portsFolder:
 		return place{kind: KindReservation, name: key}, true
 	case refsFolder:
 		return place{kind: KindReference, name: rest}, true

@@ -6,16 +6,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 // Reservation names something that one server at most may hold (H4, C12): a host, an
-// instance name within a runtime target, or a host port of an endpoint.
+// instance name within a runtime target, or a host port of an endpoint; or a handle that
+// an account has given up (H10).
 type Reservation string
 
 // ReserveHost is the reservation of a host name.
 func ReserveHost(host string) Reservation { return Reservation(hostsFolder + host) }
+
+// IsHost reports whether a host name is reserved.
+func (r Reservation) IsHost() bool { return strings.HasPrefix(string(r), hostsFolder) }
+
+// ReserveHandle is the reservation of a handle, or of an id, that an account has given up.
+// Those that accounts have are in their records.
+func ReserveHandle(handle string) Reservation { return Reservation(handlesFolder + handle) }
 
 // ReserveInstance is the reservation of an instance name within a runtime target
 // (fleet.Region.Target).
@@ -44,6 +53,8 @@ func (r Reservation) String() string {
 	switch folder + "/" {
 	case hostsFolder:
 		return fmt.Sprintf("host %q", rest)
+	case handlesFolder:
+		return fmt.Sprintf("handle %q", rest)
 	case instancesFolder:
 		if id, ok := strings.CutPrefix(rest, adoptedTarget+"/"); ok {
 			return fmt.Sprintf("container %.12s", id)
@@ -68,6 +79,9 @@ type UsedError struct {
 	Server fleet.ServerKey
 	// Reservation is what is taken, where it is a reservation.
 	Reservation Reservation
+	// Until is for how long it stays the account's of Server, which has given it up or may
+	// do so; zero where it does not, or is wanted for that account itself (H10).
+	Until time.Time
 }
 
 func (e *UsedError) Error() string {
@@ -87,10 +101,81 @@ func (r *Records) Claims(ctx context.Context, k fleet.ServerKey) (Versioned[Clai
 	return fetch[Claims](ctx, r, claimsKey(k))
 }
 
+// Holder is who holds a reservation. It outlives the server where that gave the host up,
+// or is gone: until its time is over, it is for other servers of its account alone (H10).
+type Holder struct {
+	fleet.ServerKey
+	Until *time.Time `json:"until,omitempty"` // nil: the server has not given it up
+}
+
+// KeptFrom is for how long what the holder does not need is kept from another account;
+// zero: it is not.
+func (h Holder) KeptFrom(account string, now time.Time) time.Time {
+	if h.Account == account || h.Until == nil || !h.Until.After(now) {
+		return time.Time{}
+	}
+	return *h.Until
+}
+
+// Holder returns who holds a reservation; ok is false where nobody does.
+func (r *Records) Holder(ctx context.Context, res Reservation) (h Holder, ok bool, err error) {
+	v, err := fetch[Holder](ctx, r, string(res))
+	return v.Value, v.Exists(), err
+}
+
 // Owner returns the server that holds a reservation; ok is false where none does.
 func (r *Records) Owner(ctx context.Context, res Reservation) (owner fleet.ServerKey, ok bool, err error) {
-	v, err := fetch[fleet.ServerKey](ctx, r, string(res))
-	return v.Value, v.Exists(), err
+	h, ok, err := r.Holder(ctx, res)
+	return h.ServerKey, ok, err
+}
+
+// Kept lists the handles that were given up and are kept for their accounts, and whose
+// they are.
+func (r *Records) Kept(ctx context.Context) (map[string]Holder, error) {
+	kept := map[string]Holder{}
+	err := r.eachHolder(ctx, handlesFolder, func(res Reservation, h Versioned[Holder]) {
+		kept[strings.TrimPrefix(string(res), handlesFolder)] = h.Value
+	})
+	return kept, err
+}
+
+// Over lists the reservations of hosts and handles that were given up and whose time is
+// over by now.
+func (r *Records) Over(ctx context.Context, now time.Time) (map[Reservation]Versioned[Holder], error) {
+	over := map[Reservation]Versioned[Holder]{}
+	for _, folder := range []string{hostsFolder, handlesFolder} {
+		if err := r.eachHolder(ctx, folder, func(res Reservation, h Versioned[Holder]) {
+			if until := h.Value.Until; until != nil && !until.After(now) {
+				over[res] = h
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return over, nil
+}
+
+// holdersPage is how many reservations are read at once.
+const holdersPage = 1000
+
+// eachHolder goes through the reservations of a folder. One that cannot be read is left
+// alone.
+func (r *Records) eachHolder(ctx context.Context, folder string, f func(Reservation, Versioned[Holder])) error {
+	for o := (ListOptions{Limit: holdersPage}); ; {
+		page, err := r.store.List(ctx, r.prefix+folder, o)
+		if err != nil {
+			return unavailable("list "+strings.TrimSuffix(folder, "/"), err)
+		}
+		for _, kv := range page.Items {
+			o.After = kv.Key
+			if h, err := decode[Holder](kv); err == nil {
+				f(Reservation(strings.TrimPrefix(kv.Key, r.prefix)), h)
+			}
+		}
+		if !page.More {
+			return nil
+		}
+	}
 }
 
 // PortsTaken returns the reserved host ports of a container endpoint and their owners.
@@ -118,6 +203,8 @@ type claim struct {
 	owner   fleet.ServerKey
 	take    []Reservation
 	release []Reservation
+	give    []Reservation // up, until the time
+	until   time.Time
 }
 
 // resolve adds the comparisons and operations of the claim, from what is stored now.
@@ -128,32 +215,45 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 	}
 	held := slices.Clone(record.Value.Held)
 	for _, res := range c.take {
-		at, err := fetch[fleet.ServerKey](ctx, tx.records, string(res))
+		at, err := fetch[Holder](ctx, tx.records, string(res))
+		if err == nil {
+			err = c.free(ctx, tx, res, at.Value)
+		}
 		if err != nil {
 			return err
 		}
-		if at.Exists() && at.Value != c.owner {
-			return &UsedError{What: res.String(), By: "server " + at.Value.String(), Server: at.Value, Reservation: res}
-		}
-		if at.Exists() {
+		if mine := (Holder{ServerKey: c.owner}); at.Value == mine {
 			tx.compare(Unchanged(string(res), at.Revision))
 		} else {
-			put(tx, string(res), at, c.owner)
+			put(tx, string(res), at, mine)
 		}
 		if !slices.Contains(held, res) {
 			held = append(held, res)
+		}
+	}
+	for _, res := range c.give {
+		at, err := fetch[Holder](ctx, tx.records, string(res))
+		if err != nil {
+			return err
+		}
+		if at.Value.ServerKey == c.owner {
+			put(tx, string(res), at, Holder{ServerKey: c.owner, Until: &c.until})
 		}
 	}
 	for _, res := range c.release {
 		if slices.Contains(c.take, res) {
 			continue
 		}
-		at, err := fetch[fleet.ServerKey](ctx, tx.records, string(res))
+		at, err := fetch[Holder](ctx, tx.records, string(res))
 		if err != nil {
 			return err
 		}
-		if at.Exists() && at.Value == c.owner {
+		switch {
+		case at.Value.ServerKey != c.owner:
+		case at.Value.KeptFrom("", tx.now).IsZero():
 			tx.remove(string(res), at.Revision)
+		default: // it stays the account's (H10)
+			tx.compare(Unchanged(string(res), at.Revision))
 		}
 		held = slices.DeleteFunc(held, func(h Reservation) bool { return h == res })
 	}
@@ -164,4 +264,22 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 	}
 	put(tx, claimsKey(c.owner), record, Claims{Held: held})
 	return nil
+}
+
+// free returns a *UsedError where the owner may not have what another server holds. What
+// was given up by one that is gone, or that has released it, is its account's at once,
+// and anybody's when the time is over.
+func (c *claim) free(ctx context.Context, tx *Tx, res Reservation, h Holder) error {
+	if h == (Holder{}) || h.ServerKey == c.owner {
+		return nil
+	}
+	used := &UsedError{What: res.String(), By: "server " + h.String(), Server: h.ServerKey, Reservation: res, Until: h.KeptFrom(c.owner.Account, tx.now)}
+	if h.Until == nil || !used.Until.IsZero() {
+		return used
+	}
+	claims, err := tx.records.Claims(ctx, h.ServerKey)
+	if err == nil && slices.Contains(claims.Value.Held, res) {
+		err = used
+	}
+	return err
 }

@@ -55,8 +55,8 @@ func expect[T any](ctx context.Context, r *Records, key string, revision int64) 
 	return v, err
 }
 
-// removeServer ends a server: everything that it has goes, but its events (P18). All
-// but the last transaction only give reservations back, so a crash in between leaves a
+// removeServer ends a server: everything that it has goes, but its events (P18), and its
+// hosts stay its account's (H10). All but the last transaction only give reservations back, so a crash in between leaves a
 // server that is removed again.
 func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 	for {
@@ -75,11 +75,14 @@ func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 		}
 		callers := len(tx.ifs)
 		for _, res := range held[:min(len(held), releaseAtOnce)] {
-			at, err := fetch[fleet.ServerKey](ctx, r, string(res))
-			if err != nil {
+			at, err := fetch[Holder](ctx, r, string(res))
+			switch {
+			case err != nil:
 				return err
-			}
-			if at.Exists() && at.Value == w.Key {
+			case at.Value.ServerKey != w.Key:
+			case res.IsHost() && !w.KeptUntil.IsZero():
+				put(tx, string(res), at, Holder{ServerKey: w.Key, Until: &w.KeptUntil})
+			default:
 				tx.remove(string(res), at.Revision)
 			}
 		}

@@ -31,7 +31,11 @@ type Tx struct {
 }
 
 // Begin starts a transaction.
-func (r *Records) Begin() *Tx { return &Tx{records: r, now: now()} }
+func (r *Records) Begin() *Tx { return r.BeginAt(now()) }
+
+// BeginAt starts a transaction by the caller's clock, which decides what is kept for
+// others.
+func (r *Records) BeginAt(now time.Time) *Tx { return &Tx{records: r, now: now} }
 
 // PutAccount stores an account in place of prev.
 func (tx *Tx) PutAccount(prev Versioned[fleet.Account], v fleet.Account) {
@@ -44,6 +48,21 @@ func (tx *Tx) DeleteAccount(v Versioned[fleet.Account]) {
 	tx.compare(NoneUnder(accountRefs(v.Value.ID)))
 	tx.compare(NoneUnder(endpointFolder(v.Value.ID)))
 }
+
+// KeepHandle keeps a name of an account for it that it gives up (H10).
+func (tx *Tx) KeepHandle(account, handle string, until time.Time) {
+	h := Holder{ServerKey: fleet.ServerKey{Account: account}, Until: &until}
+	tx.then = append(tx.then, tx.sealed(string(ReserveHandle(handle)), h))
+}
+
+// ForgetHandle ends the keeping of a name that an account has again.
+func (tx *Tx) ForgetHandle(handle string) {
+	tx.then = append(tx.then, Delete(string(ReserveHandle(handle))))
+}
+
+// Forget removes the reservation of what was given up by a server or an account that does
+// not hold it any more.
+func (tx *Tx) Forget(res Reservation, h Versioned[Holder]) { tx.remove(string(res), h.Revision) }
 
 // RequireAccount makes the transaction fail if the account changes or goes.
 func (tx *Tx) RequireAccount(v Versioned[fleet.Account]) {
@@ -171,6 +190,13 @@ func (tx *Tx) Claim(owner fleet.ServerKey, res ...Reservation) {
 func (tx *Tx) Release(owner fleet.ServerKey, res ...Reservation) {
 	c := tx.claimOf(owner)
 	c.release = append(c.release, res...)
+}
+
+// GiveUp keeps reservations for the server's account until the time, once the server does
+// not need them any more: it holds them until they are released or it is removed.
+func (tx *Tx) GiveUp(owner fleet.ServerKey, until time.Time, res ...Reservation) {
+	c := tx.claimOf(owner)
+	c.give, c.until = append(c.give, res...), until
 }
 
 // AddEvent adds an event to its server's ring.
@@ -302,12 +328,15 @@ func (tx *Tx) remove(key string, revision int64) {
 }
 
 // refer writes a reference, whose existence is all it says.
-func (tx *Tx) refer(key string) {
-	b, err := encode(struct{}{}, 1, tx.now, tx.now)
+func (tx *Tx) refer(key string) { tx.then = append(tx.then, tx.sealed(key, struct{}{})) }
+
+// sealed writes a record, whatever was there.
+func (tx *Tx) sealed(key string, v any) Op {
+	b, err := encode(v, 1, tx.now, tx.now)
 	if err != nil && tx.err == nil {
 		tx.err = err
 	}
-	tx.then = append(tx.then, Put(key, b))
+	return Put(key, b)
 }
 
 func (tx *Tx) compare(c Compare) { tx.ifs = append(tx.ifs, c) }

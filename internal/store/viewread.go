@@ -52,6 +52,17 @@ func (v *View) ServersOfAccount(id string) []fleet.ServerKey {
 	return v.state.whole(v.state.byAccount[id])
 }
 
+// Accounts returns all accounts, in no order.
+func (v *View) Accounts() []fleet.Account {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]fleet.Account, 0, len(v.state.accounts))
+	for _, a := range v.state.accounts {
+		out = append(out, a.Value)
+	}
+	return out
+}
+
 // Regions returns all regions, sorted by name.
 func (v *View) Regions() []Versioned[fleet.Region] {
 	v.mu.RLock()

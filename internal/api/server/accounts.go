@@ -26,8 +26,14 @@ func (s *Server) account(id string) object[fleet.Account] {
 	return object[fleet.Account]{
 		what: fmt.Sprintf("account %q", id), name: id, get: s.records.Account,
 		protected: func(a fleet.Account) bool { return a.DeletionProtection },
-		remove:    (*store.Tx).DeleteAccount,
-		next:      "destroy its servers first and wait until they are gone, and delete its cache endpoints",
+		mayGo:     s.mayDelete,
+		remove: func(tx *store.Tx, v store.Versioned[fleet.Account]) {
+			tx.DeleteAccount(v)
+			for _, name := range v.Value.Names() {
+				tx.KeepHandle(v.Value.ID, name, s.now().UTC().Add(s.aliases))
+			}
+		},
+		next: "destroy its servers first and wait until they are gone, and delete its cache endpoints",
 	}
 }
 
@@ -79,6 +85,10 @@ func (s *Server) declareAccount(ctx context.Context, right *store.Right, what st
 		return api.Written[api.Account]{Object: showAccount(prev)}, nil
 	}
 	w = api.Written[api.Account]{Object: api.Account{Generation: prev.Generation + 1, Account: declared}, Created: !prev.Exists(), Changed: true}
+	given, err := s.namesFree(ctx, what, prev.Value, declared)
+	if err != nil {
+		return w, err
+	}
 	if prev.Exists() && prev.Value.PublicHandle() != declared.PublicHandle() {
 		if w.Warnings, err = s.prepare(ctx, right, proposal{
 			pointer: "/handle",
@@ -95,6 +105,12 @@ func (s *Server) declareAccount(ctx context.Context, right *store.Right, what st
 	tx := s.records.Begin()
 	tx.Under(right)
 	tx.PutAccount(prev, declared)
+	for _, name := range declared.Names() {
+		tx.ForgetHandle(name)
+	}
+	for _, name := range given {
+		tx.KeepHandle(declared.ID, name, s.now().UTC().Add(s.aliases))
+	}
 	_, err = tx.Commit(ctx)
 	return w, err
 }

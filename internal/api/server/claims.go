@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
@@ -171,22 +172,26 @@ func (s *Server) taken(ctx context.Context, right *store.Right, at place, r flee
 	if !ok {
 		return err
 	}
-	again := &store.ConflictError{What: used.Reservation.String()}
+	what := used.Reservation.String()
+	again := &store.ConflictError{What: what}
 	if slices.ContainsFunc(fleet.PortNeeds(r), func(n fleet.PortNeed) bool {
 		return n.Fixed == 0 && used.Reservation == store.ReservePort(r.Containers.Endpoint, in.Ports[n.Key()])
 	}) {
 		return again
 	}
-	if !dry {
-		released, rerr := s.reclaim(ctx, right, used)
-		if rerr != nil {
-			return rerr
-		}
-		if released {
-			return again
-		}
+	g, spare, err := s.spare(ctx, used.Server, used.Reservation)
+	switch {
+	case err != nil:
+		return err
+	case !spare || dry && used.Until.IsZero():
+		return at.collision(what, used.Server)
+	case !used.Until.IsZero():
+		return at.kept(what, used.Server, used.Until)
 	}
-	return at.collision(used.Reservation.String(), used.Server)
+	if err := s.reclaim(ctx, right, g, used); err != nil {
+		return err
+	}
+	return again
 }
 
 // place is where in a declaration a collision comes from, and what its author can do.
@@ -215,6 +220,21 @@ func (p place) collision(what string, other fleet.ServerKey) error {
 	}
 }
 
+// kept says that a server cannot have what another account has given up, but not for long
+// enough (H10).
+func (p place) kept(what string, other fleet.ServerKey, until time.Time) error {
+	holder := "another account's server"
+	if p.sees(other.Account) {
+		holder = "server " + other.String()
+	}
+	return &fleet.Error{
+		Code: fleet.CodeConflict, Message: fmt.Sprintf("server %s cannot have %s", p.key, what),
+		Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%s had it and gave it up; it stays that account's until %s, for its clients may still come; wait until then, or %s", holder, instant(until), p.advice)}},
+	}
+}
+
+func instant(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 MST") }
+
 // asUsed returns the error of a reservation that somebody else has.
 func asUsed(err error) (*store.UsedError, bool) {
 	used, ok := errors.AsType[*store.UsedError](err)
@@ -223,24 +243,23 @@ func asUsed(err error) (*store.UsedError, bool) {
 
 // reclaim gives back a reservation that its holder does not need: one of a change that
 // was never made, or of a host that it has left.
-func (s *Server) reclaim(ctx context.Context, right *store.Right, used *store.UsedError) (released bool, err error) {
-	g, spare, err := s.spare(ctx, used.Server, used.Reservation)
-	if err != nil || !spare {
-		return false, err
+func (s *Server) reclaim(ctx context.Context, right *store.Right, g fleet.Gathered, used *store.UsedError) error {
+	if g.IntentRevision == 0 {
+		return nil // it is gone, and holds nothing any more
 	}
-	tx := s.records.Begin()
+	tx := s.records.BeginAt(s.now())
 	tx.Under(right) // what its holder needs may change with an account, a template or a region
 	tx.RequireIntent(store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision})
 	tx.Release(used.Server, used.Reservation)
-	_, err = tx.Commit(ctx)
-	return err == nil, err
+	_, err := tx.Commit(ctx)
+	return err
 }
 
-// spare reports whether a server holds a reservation that it does not need.
+// spare reports whether a server that holds a reservation does not need it, or is gone.
 func (s *Server) spare(ctx context.Context, holder fleet.ServerKey, res store.Reservation) (g fleet.Gathered, spare bool, err error) {
 	g, err = s.records.Gather(ctx, holder)
 	if fleet.CodeOf(err) == fleet.CodeNotFound {
-		return g, false, nil
+		return fleet.Gathered{}, true, nil
 	}
 	if err != nil || g.Account == nil || g.Region == nil || g.Intent.Deleting != nil {
 		return g, false, err
@@ -252,20 +271,20 @@ func (s *Server) spare(ctx context.Context, holder fleet.ServerKey, res store.Re
 // wouldClaim checks for a dry run what Claim checks for a write.
 func (s *Server) wouldClaim(ctx context.Context, key fleet.ServerKey, claims []store.Reservation) error {
 	for _, res := range claims {
-		owner, held, err := s.records.Owner(ctx, res)
+		h, held, err := s.records.Holder(ctx, res)
 		if err != nil {
 			return err
 		}
-		if !held || owner == key {
+		if !held || h.ServerKey == key {
 			continue
 		}
-		if _, spare, err := s.spare(ctx, owner, res); err != nil || spare {
-			if err != nil {
-				return err
-			}
+		until := h.KeptFrom(key.Account, s.now())
+		if _, spare, err := s.spare(ctx, h.ServerKey, res); err != nil {
+			return err
+		} else if spare && until.IsZero() {
 			continue
 		}
-		return &store.UsedError{What: res.String(), By: "server " + owner.String(), Server: owner, Reservation: res}
+		return &store.UsedError{What: res.String(), By: "server " + h.String(), Server: h.ServerKey, Reservation: res, Until: until}
 	}
 	return nil
 }

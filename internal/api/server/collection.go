@@ -33,6 +33,7 @@ type object[T any] struct {
 	what, name string
 	get        func(context.Context, string) (store.Versioned[T], error)
 	protected  func(T) bool
+	mayGo      func(context.Context, T) error // nil: it may
 	remove     func(*store.Tx, store.Versioned[T])
 	next       string // what to do where somebody needs it
 }
@@ -60,6 +61,11 @@ func (o object[T]) delete(ctx context.Context, s *Server, m Match) error {
 		}
 		if o.protected(v.Value) {
 			return fleet.Errorf(fleet.CodeConflict, "%s is protected from deletion; set deletion_protection = false and apply that first", o.what)
+		}
+		if o.mayGo != nil {
+			if err := o.mayGo(ctx, v.Value); err != nil {
+				return err
+			}
 		}
 		tx := s.records.Begin()
 		tx.Under(right)

@@ -145,6 +145,19 @@ func (w *world) seed(regions []string, accounts ...string) {
 	}
 }
 
+// lookalike declares an account and a region in which its server has the host, though no
+// account has another's name (H5).
+func (w *world) lookalike(id, host string) fleet.Server {
+	w.t.Helper()
+	w.must(w.client.PutHostTemplate(w.t.Context(), fleet.HostTemplate{Name: "bare", Pattern: "{account_handle}{env_suffix}.kura.test"}, api.PutOptions{}))
+	r := region("bare")
+	r.Hosts.Public = "bare"
+	w.must(w.client.PutRegion(w.t.Context(), r, api.PutOptions{}))
+	handle, _, _ := strings.Cut(host, "-staging")
+	w.must(w.client.PutAccount(w.t.Context(), fleet.Account{ID: id, Handle: handle}, api.PutOptions{}))
+	return srv(id, "bare", "v1")
+}
+
 func (w *world) must(_ any, err error) {
 	w.t.Helper()
 	if err != nil {
@@ -193,7 +206,7 @@ func (w *world) remove(k fleet.ServerKey) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.records.CommitTurn(w.t.Context(), fleet.TurnWrite{Key: k, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Remove: true}); err != nil {
+	if err := w.records.CommitTurn(w.t.Context(), fleet.TurnWrite{Key: k, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Remove: true, KeptUntil: w.clock.now().Add(aliasPeriod)}); err != nil {
 		w.t.Fatal(err)
 	}
 }

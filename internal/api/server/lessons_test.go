@@ -145,7 +145,7 @@ func TestL31_aRetiredRegionStaysForItsServersToGo(t *testing.T) {
 
 func TestL33_aRenameChangesHostsAndNothingElse(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
-	w.seed([]string{"eu"}, "acme", "beta")
+	w.seed([]string{"eu"}, "acme")
 	before := w.put(srv("acme", "eu", "v1"))
 	w.turn(key("acme", "eu"), active("v1", before.DeclaredURL))
 	out, err := w.client.PutAccount(ctx, fleet.Account{ID: "acme", Handle: "apex"}, api.PutOptions{})
@@ -161,18 +161,17 @@ func TestL33_aRenameChangesHostsAndNothingElse(t *testing.T) {
 		t.Errorf("published %s before the new host served", after.PublishedURL)
 	}
 	// The old host stays the server's own while it is published.
-	_, err = w.client.PutAccount(ctx, fleet.Account{ID: "beta", Handle: "acme"}, api.PutOptions{})
-	w.must(nil, err)
-	_, err = w.client.PutServer(ctx, srv("beta", "eu", "v1"), api.PutOptions{})
-	wantFault(t, err, fleet.CodeConflict, "/account", "acme-eu-staging.kura.test", "server acme/eu", "server beta/eu")
+	beta := w.lookalike("beta", "acme-eu-staging.kura.test")
+	_, err = w.client.PutServer(ctx, beta, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", "acme-eu-staging.kura.test", "server acme/eu", "server beta/bare")
 	// And, once the new host is published, while it is kept as an alias (H4).
 	w.turn(key("acme", "eu"), func(s *fleet.Status) {
 		s.PublishedURL, s.Aliases = after.DeclaredURL, []fleet.Alias{{Host: "acme-eu-staging.kura.test"}}
 	})
-	_, err = w.client.PutServer(ctx, srv("beta", "eu", "v1"), api.PutOptions{})
+	_, err = w.client.PutServer(ctx, beta, api.PutOptions{})
 	wantFault(t, err, fleet.CodeConflict, "/account", "acme-eu-staging.kura.test", "server acme/eu")
 	w.turn(key("acme", "eu"), func(s *fleet.Status) { s.Aliases = nil })
-	if _, err := w.client.PutServer(ctx, srv("beta", "eu", "v1"), api.PutOptions{}); err != nil {
+	if _, err := w.client.PutServer(ctx, beta, api.PutOptions{}); err != nil {
 		t.Errorf("the alias is over, and its host free: %v", err)
 	}
 }

@@ -114,11 +114,15 @@ func TestToken_limitedToAPrefixSeesItsAccountsOnly(t *testing.T) {
 	wantFault(t, err, fleet.CodeForbidden, "", which, "containers and instances without labels are nobody's", "use a token without that limit")
 	// What cannot be had does not tell who has it, unless that is its own.
 	_, err = c.PutAccount(ctx, fleet.Account{ID: "team-a-3", Handle: "umbra-1"}, api.PutOptions{})
-	wantFault(t, err, fleet.CodeConflict, "", "server team-a-3/eu cannot have", "another account's server has")
+	wantFault(t, err, fleet.CodeConflict, "/handle", `another account has the name "umbra-1"`)
+	_, err = c.PutAccount(ctx, fleet.Account{ID: "team-a-3", Handle: "team-a-1"}, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/handle", `account "team-a-1" has the name "team-a-1"`)
+	_, err = c.PutServer(ctx, w.lookalike("team-a-4", "umbra-1-eu-staging.kura.test"), api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "", "server team-a-4/bare cannot have", "another account's server has")
 	if strings.Contains(err.Error(), "server umbra") {
 		t.Errorf("it names another account's server: %v", err)
 	}
-	_, err = c.PutAccount(ctx, fleet.Account{ID: "team-a-3", Handle: "team-a-1"}, api.PutOptions{})
+	_, err = c.PutServer(ctx, w.lookalike("team-a-4", "team-a-1-eu-staging.kura.test"), api.PutOptions{})
 	wantFault(t, err, fleet.CodeConflict, "", "server team-a-1/eu has")
 	// The body cannot name another account than the path.
 	p := w.problem("PUT", "/v1/servers/team-a-3/eu", `{"account":"umbra-1","region":"eu","image_tag":"v1"}`, w.limited("sly", fleet.ScopeWrite, "team-a-"))

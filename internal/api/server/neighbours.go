@@ -28,6 +28,7 @@ type affected struct {
 	before, after fleet.Gathered
 	from, to      fleet.Desired
 	claims        []store.Reservation // those it does not need yet
+	given         []store.Reservation // hosts that it does not need any more (H10)
 }
 
 const (
@@ -102,9 +103,15 @@ func (s *Server) affectedBy(ctx context.Context, p proposal) ([]affected, error)
 			return nil, err
 		}
 		held := needs(*g.Region, a.from, g.Intent, g.Status)
-		for _, res := range needs(*a.after.Region, a.to, a.after.Intent, g.Status) {
+		needed := needs(*a.after.Region, a.to, a.after.Intent, g.Status)
+		for _, res := range needed {
 			if a.from.Instance == "" || !slices.Contains(held, res) {
 				a.claims = append(a.claims, res)
+			}
+		}
+		for _, res := range held {
+			if a.from.Instance != "" && res.IsHost() && !slices.Contains(needed, res) {
+				a.given = append(a.given, res)
 			}
 		}
 		list = append(list, a)
@@ -148,12 +155,15 @@ func disjoint(list []affected, at func(fleet.ServerKey) place) error {
 	return nil
 }
 
+// cost is how much of a transaction the server takes.
+func (a affected) cost() int { return 3 + len(a.claims) + len(a.given) }
+
 // reserve takes what the affected servers will need, a bounded number at a time.
 func (s *Server) reserve(ctx context.Context, right *store.Right, list []affected, at func(fleet.ServerKey) place, dry bool) error {
 	for len(list) > 0 {
 		step, cost := 0, 0
-		for step < len(list) && (step == 0 || cost+3+len(list[step].claims) <= claimBudget) {
-			cost += 3 + len(list[step].claims)
+		for step < len(list) && (step == 0 || cost+list[step].cost() <= claimBudget) {
+			cost += list[step].cost()
 			step++
 		}
 		if err := s.reserveStep(ctx, right, list[:step], at, dry); err != nil {
@@ -165,11 +175,11 @@ func (s *Server) reserve(ctx context.Context, right *store.Right, list []affecte
 }
 
 func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []affected, at func(fleet.ServerKey) place, dry bool) error {
-	tx, something := s.records.Begin(), false
+	tx, something := s.records.BeginAt(s.now()), false
 	tx.Under(right)
 	var blame affected
 	for _, a := range list {
-		if len(a.claims) == 0 {
+		if len(a.claims)+len(a.given) == 0 {
 			continue
 		}
 		key := a.after.Intent.Key()
@@ -186,6 +196,8 @@ func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []aff
 			tx.PutIntent(prev, a.after.Intent)
 		}
 		tx.Claim(key, a.claims...)
+		// Only kept, not released: should the change not be made, the server needs them still.
+		tx.GiveUp(key, s.now().UTC().Add(s.aliases), a.given...)
 		blame, something = a, true
 	}
 	if !something {

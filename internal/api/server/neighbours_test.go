@@ -59,8 +59,9 @@ func TestH4_aHandleThatLeadsToATakenHostIsRefused(t *testing.T) {
 	w.seed([]string{"eu"}, "acme", "beta")
 	w.put(srv("acme", "eu", "v1"))
 	w.put(srv("beta", "eu", "v1"))
-	_, err := w.client.PutAccount(ctx, fleet.Account{ID: "beta", Handle: "acme"}, api.PutOptions{})
-	wantFault(t, err, fleet.CodeConflict, "/handle", "beta/eu", "acme/eu", "choose another handle")
+	w.put(w.lookalike("twin", "other"))
+	_, err := w.client.PutAccount(ctx, fleet.Account{ID: "twin", Handle: "acme-eu"}, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/handle", "twin/bare", "acme/eu", "choose another handle")
 	_, err = w.client.PutAccount(ctx, fleet.Account{ID: "beta", Handle: strings.Repeat("b", 60)}, api.PutOptions{})
 	wantFault(t, err, fleet.CodeInvalid, "/handle", "63", "choose another handle")
 }

@@ -31,9 +31,10 @@ func (b *beforehand) Txn(ctx context.Context, t store.Txn) (int64, error) {
 // another renames the holder to it: the host must not get two owners.
 func TestH4_aHostIsNotTakenBackFromAServerThatARenameGivesIt(t *testing.T) {
 	one := newWorld(t)
-	one.seed([]string{"eu"}, "acme", "beta")
+	one.seed([]string{"eu"}, "acme")
 	one.put(srv("acme", "eu", "v1"))
-	const host = "beta-eu-staging.kura.test"
+	const host = "apex-eu-staging.kura.test"
+	beta := one.lookalike("beta", host)
 	holder, err := one.records.Intent(t.Context(), key("acme", "eu"))
 	if err != nil {
 		t.Fatal(err)
@@ -46,9 +47,9 @@ func TestH4_aHostIsNotTakenBackFromAServerThatARenameGivesIt(t *testing.T) {
 	meanwhile := &beforehand{Store: one.records.Store(), key: "/kura/v1/staging/" + string(store.ReserveHost(host))}
 	other := newWorldOn(t, meanwhile)
 	meanwhile.then = func() {
-		one.must(one.client.PutAccount(t.Context(), fleet.Account{ID: "acme", Handle: "beta"}, api.PutOptions{}))
+		one.must(one.client.PutAccount(t.Context(), fleet.Account{ID: "acme", Handle: "apex"}, api.PutOptions{}))
 	}
-	_, err = other.client.PutServer(t.Context(), srv("beta", "eu", "v1"), api.PutOptions{})
+	_, err = other.client.PutServer(t.Context(), beta, api.PutOptions{})
 	if meanwhile.then != nil {
 		t.Fatal("nothing was taken back")
 	}

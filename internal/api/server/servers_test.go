@@ -236,18 +236,21 @@ func TestH4_aGlobalHostBelongsToOneAccount(t *testing.T) {
 		w.must(w.client.PutRegion(ctx, r, api.PutOptions{}))
 	}
 	w.must(w.client.PutRegion(ctx, region("plain"), api.PutOptions{}))
-	for id, handle := range map[string]string{"acme": "", "twin": "acme", "sly": "sly", "odd": "acme-plain"} {
+	w.must(w.client.PutHostTemplate(ctx, fleet.HostTemplate{Name: "alike", Pattern: "{account_handle}e{env_suffix}.kura.test"}, api.PutOptions{}))
+	alike := region("alike")
+	alike.Hosts.Global, alike.Location = "alike", &fleet.Location{Latitude: 1, Longitude: 2}
+	w.must(w.client.PutRegion(ctx, alike, api.PutOptions{}))
+	for id, handle := range map[string]string{"acme": "", "sly": "sly", "odd": "acme-plain"} {
 		w.must(w.client.PutAccount(ctx, fleet.Account{ID: id, Handle: handle}, api.PutOptions{}))
 	}
 	w.put(srv("acme", "eu", "v1"))
 	w.put(srv("acme", "us", "v1")) // one account's servers share it
-	_, err := w.client.PutServer(ctx, srv("twin", "plain", "v1"), api.PutOptions{})
-	w.must(nil, err)
-	_, err = w.client.PutServer(ctx, srv("odd", "eu", "v1"), api.PutOptions{})
-	wantFault(t, err, fleet.CodeConflict, "/account", `host "acme-plain-staging.kura.test"`, "odd/eu", "twin/plain")
-	w.put(srv("sly", "eu", "v1"))
-	_, err = w.client.PutAccount(ctx, fleet.Account{ID: "sly", Handle: "acme"}, api.PutOptions{})
-	wantFault(t, err, fleet.CodeConflict, "/handle", "sly/eu", "acme/", "choose another handle")
+	w.put(srv("acme", "plain", "v1"))
+	_, err := w.client.PutServer(ctx, srv("odd", "eu", "v1"), api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", `host "acme-plain-staging.kura.test"`, "odd/eu", "acme/plain")
+	w.put(srv("sly", "alike", "v1"))
+	_, err = w.client.PutAccount(ctx, fleet.Account{ID: "sly", Handle: "acm"}, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/handle", "sly/alike", "acme/", "choose another handle")
 }
 
 func TestC12_serversCreatedAtOnceGetPortsOfTheirOwn(t *testing.T) {
@@ -385,17 +388,17 @@ func TestDryRun_writesNothing(t *testing.T) {
 
 func TestReservations_whatNobodyNeedsIsGivenBackWhenItIsWanted(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
-	w.seed([]string{"eu"}, "acme", "beta")
+	w.seed([]string{"eu"}, "acme")
 	w.put(srv("acme", "eu", "v1"))
 	w.turn(key("acme", "eu"), active("v1", "https://acme-eu-staging.kura.test"))
 	w.must(w.client.PutAccount(ctx, fleet.Account{ID: "acme", Handle: "new"}, api.PutOptions{}))
-	w.must(w.client.PutAccount(ctx, fleet.Account{ID: "beta", Handle: "acme"}, api.PutOptions{}))
-	_, err := w.client.PutServer(ctx, srv("beta", "eu", "v1"), api.PutOptions{})
-	wantFault(t, err, fleet.CodeConflict, "/account", "beta/eu", "acme/eu") // H8: still published there
+	beta := w.lookalike("beta", "acme-eu-staging.kura.test")
+	_, err := w.client.PutServer(ctx, beta, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", "beta/bare", "acme/eu") // H8: still published there
 	w.turn(key("acme", "eu"), active("v1", "https://new-eu-staging.kura.test"))
-	w.put(srv("beta", "eu", "v1"))
+	w.put(beta)
 	owner, _, err := w.records.Owner(ctx, store.ReserveHost("acme-eu-staging.kura.test"))
-	if owner != key("beta", "eu") || err != nil {
+	if owner != key("beta", "bare") || err != nil {
 		t.Errorf("owner %v, %v", owner, err)
 	}
 }

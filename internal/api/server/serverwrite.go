@@ -226,7 +226,7 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 	if next.Ports, err = s.assignPorts(ctx, key, n.region.Value, instance, f.keptPorts(prev.Value.Ports, used), used); err != nil {
 		return w, err
 	}
-	tx := s.records.Begin()
+	tx := s.records.BeginAt(s.now())
 	deployment := latest.Value
 	if !prev.Exists() || latest.Value.ImageTag != declared.ImageTag {
 		cause := fleet.DeploymentCauseImage
