@@ -70,7 +70,7 @@ func shownTag(v fleet.ServerView, was before, now time.Time) (types.String, *war
 	}
 	switch v.Verdict {
 	case fleet.VerdictConverged, fleet.VerdictProgressing:
-		return intent, nil
+		return intent, triedAgain(v)
 	case fleet.VerdictHeld:
 		return intent, trouble(v, now)
 	case fleet.VerdictFailed, fleet.VerdictStalled:
@@ -170,12 +170,43 @@ func fate(v fleet.ServerView) string {
 	return fmt.Sprintf("version %s %s (%s)", v.Intent.ImageTag, verb, v.Reason)
 }
 
+// triedAgain is what a plan says of a server that it changes nothing on: what kurad tries
+// for it fails again and again (P21), or its instance is there only until somebody has
+// deleted it. That is mostly its region's trouble.
+func triedAgain(v fleet.ServerView) *warning {
+	doing, document := condition(v, fleet.ConditionProgressing), condition(v, fleet.ConditionManifestConverged)
+	said, cause := doing.Message, document.Reason
+	switch {
+	case v.Reason == fleet.ReasonAccepted: // written since
+		return nil
+	case v.Failing != nil:
+		cause = v.Failing.Reason
+	case document.Reason == fleet.ReasonTerminating:
+		said = document.Message
+	default:
+		return nil
+	}
+	key, stands := fleet.ServerKey{Account: v.Account, Region: v.Region}, string(v.Verdict)
+	if v.Reason != "" {
+		stands += fmt.Sprintf(" (%s)", v.Reason)
+	}
+	return &warning{
+		key:     "again/" + v.Region + "/" + string(cause),
+		summary: fmt.Sprintf("Region %q: what kurad does there comes to nothing (%s)", v.Region, cause),
+		detail: fmt.Sprintf("Server %s, and perhaps others of the region: it is %s. %s kurad goes on trying, and the plan shows what is declared.",
+			key, stands, sentence(plain(said))),
+	}
+}
+
 func leaving(v fleet.ServerView) *warning {
-	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
+	key, said := fleet.ServerKey{Account: v.Account, Region: v.Region}, "Somebody else asked for it. "
+	if v.Message != "" {
+		said += sentence(plain(v.Message)) + " "
+	}
 	return &warning{
 		key:     "leaving/" + key.String(),
 		summary: fmt.Sprintf("Server %s is being destroyed", key),
-		detail:  "Somebody else asked for it. Once it is gone, a plan will create it again; until then an apply that changes it is refused.",
+		detail:  said + "Once it is gone, a plan will create it again; until then an apply that changes it is refused.",
 	}
 }
 

@@ -96,6 +96,48 @@ func TestVerdict_whatReadPutsIntoImageTag(t *testing.T) {
 	}
 }
 
+// What is tried again and again is said in the plan, though that changes nothing: once for
+// a region and cause, with the last answer, how often and since when (P21).
+func TestP21_aPlanSaysWhatFailsAgainAndAgain(t *testing.T) {
+	ours := before{imageTag: types.StringValue("2"), declared: "2"}
+	const answer = "apply KuraInstance kura-acme-eu: create not allowed while custom resource definition is terminating (7 times since 2026-01-02 03:00:00 UTC)"
+	failing := func(verdict fleet.Verdict, reason fleet.Reason) fleet.ServerView {
+		v := view(verdict, reason, "2", "", fleet.DeploymentSucceeded)
+		v.Message, v.Failing = "", &fleet.Failing{Reason: fleet.ReasonTypeNotServed, Count: 7}
+		v.Conditions = []fleet.Condition{{Type: fleet.ConditionProgressing, Status: fleet.True, Reason: fleet.ReasonRetrying, Message: answer}}
+		return v
+	}
+	gone := view(fleet.VerdictProgressing, fleet.ReasonDrifted, "2", "2", fleet.DeploymentSucceeded)
+	gone.Conditions = []fleet.Condition{{Type: fleet.ConditionManifestConverged, Status: fleet.False, Reason: fleet.ReasonTerminating, Message: "KuraInstance kura/kura-acme-eu is being deleted; it is made again when it is gone"}}
+	leaving := failing(fleet.VerdictDestroying, fleet.ReasonDeleting)
+	leaving.Message = answer
+	for name, c := range map[string]struct {
+		view fleet.ServerView
+		says []string // nil: nothing
+	}{
+		"absent, and it cannot be made": {failing(fleet.VerdictProgressing, fleet.ReasonAbsent), []string{`Region "eu"`, "(TypeNotServed)", "acme/eu", "progressing (Absent)", "Apply" + answer[len("apply"):]}},
+		"leftovers cannot be removed":   {failing(fleet.VerdictConverged, ""), []string{"it is converged. Apply"}},
+		"about to be gone":              {gone, []string{`Region "eu"`, "(Terminating)", "progressing (Drifted)", "KuraInstance kura/kura-acme-eu is being deleted"}},
+		"being destroyed":               {leaving, []string{"Somebody else asked for it", answer[len("apply"):]}},
+		"written since":                 {failing(fleet.VerdictProgressing, fleet.ReasonAccepted), nil},
+	} {
+		got := project(c.view, ours, time.Now())
+		if !got.imageTag.Equal(types.StringValue("2")) || !got.pending.IsNull() || (got.warning != nil) != (c.says != nil) {
+			t.Errorf("%s: image_tag %s, pending %s, warning %+v", name, got.imageTag, got.pending, got.warning)
+		}
+		for _, want := range c.says {
+			if said := got.warning.summary + " " + got.warning.detail; !strings.Contains(said, want) {
+				t.Errorf("%s: %q lacks %q", name, said, want)
+			}
+		}
+	}
+	a, b := failing(fleet.VerdictProgressing, fleet.ReasonAbsent), failing(fleet.VerdictProgressing, fleet.ReasonAbsent)
+	b.Account = "bravo"
+	if triedAgain(a).key != triedAgain(b).key {
+		t.Error("one cause in a region is said twice")
+	}
+}
+
 // What an endpoint said last is what a person needs who looks for the cause.
 func TestVerdict_aServerThatDoesNotAnswerSaysWhatItsEndpointSaid(t *testing.T) {
 	v := view(fleet.VerdictStalled, fleet.ReasonEndpointNotReady, "1", "2", fleet.DeploymentRunning)

@@ -90,6 +90,9 @@ func undestroyed(ctx context.Context, v fleet.ServerView, err error) string {
 	if ctx.Err() == nil {
 		return sentence(err) + " " + said
 	}
+	if v.Message != "" {
+		said = sentence(plain(v.Message)) + " " + said
+	}
 	for _, h := range v.Holds {
 		said = sentence(plain(h.Message)) + " " + said
 	}
