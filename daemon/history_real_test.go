@@ -155,7 +155,7 @@ func (x *killer) strike() {
 	x.look()
 	var during []fleet.TaskKind
 	if x.random.IntN(2) == 0 {
-		during = x.atATask(pick(x.random, fleet.TaskCreate, fleet.TaskStop, fleet.TaskRename, fleet.TaskStart, fleet.TaskRemove))
+		during = x.atATask(pick(x.random, fleet.TaskPull, fleet.TaskCreate, fleet.TaskStop, fleet.TaskRename, fleet.TaskStart, fleet.TaskRemove))
 	} else {
 		pause(x.t.Context(), time.Duration(x.random.Int64N(int64(4*time.Second))))
 		during = x.running()

@@ -17,7 +17,7 @@ import (
 func TestS5_killedBetweenAnyTwoTasksOfAReplaceThereIsOneContainerTheNewOne(t *testing.T) {
 	t.Parallel()
 	const (
-		tasks  = 6 // create, stop, rename, rename, start, remove
+		tasks  = 7 // pull, create, stop, rename, rename, start, remove
 		atRand = 8
 	)
 	k := startKurad(t)

@@ -34,9 +34,11 @@ type TaskKind string
 
 // Task kinds of the container runtime (C4). Each is idempotent.
 const (
-	// TaskCreate makes the image present and creates the container Name with the
-	// document whose digest is Digest, together with the volumes it names. It is
-	// what may fail, and costs nobody anything. Its result is the container's id.
+	// TaskPull makes the image Image of the document whose digest is Digest present.
+	TaskPull TaskKind = "pull"
+	// TaskCreate creates the container Name with the document whose digest is Digest,
+	// together with the volumes it names. Like the pull before it, it is what may fail,
+	// and costs nobody anything. Its result is the container's id.
 	TaskCreate TaskKind = "create"
 	// TaskStop stops ContainerID: its signal, its grace period, then SIGKILL (C6).
 	TaskStop TaskKind = "stop"
@@ -74,6 +76,7 @@ type Task struct {
 	ID      string   `json:"id"`
 	Kind    TaskKind `json:"kind"`
 	Service string   `json:"service,omitempty"`
+	Image   string   `json:"image,omitempty"`
 	// Name is the container name that the task creates or gives.
 	Name string `json:"name,omitempty"`
 	// ContainerID is what the task acts on. Where an earlier task of the plan
@@ -84,7 +87,7 @@ type Task struct {
 	Adopted bool `json:"adopted,omitempty"`
 	// CreatedBy is the id of the task whose outcome fills ContainerID.
 	CreatedBy string    `json:"created_by,omitempty"`
-	Digest    string    `json:"digest,omitempty"` // of the document to create; of TaskApply: the revision
+	Digest    string    `json:"digest,omitempty"` // of the document to pull or create for; of TaskApply: the revision
 	Grace     Duration  `json:"grace,omitempty"`  // of a stop
 	UID       string    `json:"uid,omitempty"`    // of the object to apply to or to delete
 	State     TaskState `json:"state"`
@@ -193,8 +196,10 @@ func (p *Plan) Record(i int, o Outcome) {
 // Timeout is how long the task may run: what its effects are bounded by.
 func (t Task) Timeout() time.Duration {
 	switch t.Kind {
+	case TaskPull:
+		return 10 * time.Minute
 	case TaskCreate:
-		return 10 * time.Minute // an image may have to be pulled
+		return 2 * time.Minute // an engine may copy the whole image for it
 	case TaskStop:
 		return t.Grace.Std() + 30*time.Second
 	case TaskRename, TaskStart, TaskRemove, TaskRemoveVolumes:
@@ -205,6 +210,11 @@ func (t Task) Timeout() time.Duration {
 		return time.Minute
 	}
 }
+
+// Cancellable reports whether the task may be given up at any moment, and nobody waits for
+// its end (S6): whatever an engine goes on doing for it afterwards, it does nothing to the
+// server. An image that arrives late is one that lies there; no container is made of it.
+func (t Task) Cancellable() bool { return t.Kind == TaskPull }
 
 // Clone returns a deep copy.
 func (p *Plan) Clone() *Plan {
@@ -235,6 +245,8 @@ func (t Task) Describe() string {
 		short = short[:12]
 	}
 	switch t.Kind {
+	case TaskPull:
+		return "pull image " + t.Image
 	case TaskCreate:
 		return fmt.Sprintf("create container %s", t.Name)
 	case TaskStop:

@@ -154,7 +154,7 @@ func TestS5_planRunsItsTasksInOrder(t *testing.T) {
 }
 
 func TestG2_everyTaskHasADeadline(t *testing.T) {
-	for _, kind := range []TaskKind{TaskCreate, TaskStop, TaskRename, TaskStart, TaskRemove, TaskRemoveVolumes, "other"} {
+	for _, kind := range []TaskKind{TaskPull, TaskCreate, TaskStop, TaskRename, TaskStart, TaskRemove, TaskRemoveVolumes, "other"} {
 		if got := (Task{Kind: kind}).Timeout(); got < 30*time.Second || got > time.Hour {
 			t.Errorf("%s: got %s", kind, got)
 		}
@@ -166,10 +166,10 @@ func TestG2_everyTaskHasADeadline(t *testing.T) {
 
 func TestTasksSayWhatTheyDo(t *testing.T) {
 	for kind, want := range map[TaskKind]string{
-		TaskCreate: "create container c", TaskStop: "stop cache container 0123456789ab", TaskRename: "rename container 0123456789ab to c",
+		TaskPull: "pull image i:v1", TaskCreate: "create container c", TaskStop: "stop cache container 0123456789ab", TaskRename: "rename container 0123456789ab to c",
 		TaskStart: "start cache container 0123456789ab", TaskRemove: "remove cache container 0123456789ab", TaskRemoveVolumes: "remove the server's volumes", "other": "other",
 	} {
-		task := Task{Kind: kind, Name: "c", Service: "cache", ContainerID: "0123456789abcdef"}
+		task := Task{Kind: kind, Name: "c", Image: "i:v1", Service: "cache", ContainerID: "0123456789abcdef"}
 		if got := task.Describe(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -10,13 +10,15 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// answers takes the outcomes of the stored plan's tasks into account, each once.
+// answers takes the outcomes of the stored plan's tasks into account, each once. Those of a
+// plan that was made for something else only tell what may still land.
 func (t *turn) answers() bool {
 	p := t.s.Plan
 	if p == nil {
 		return false
 	}
 	t.tried = len(p.Tasks) > 0 && p.Tasks[0].Tries > 0 && p.Generation >= t.latest.Generation // its end may be seen with its beginning
+	current := t.current(p)
 	for i := range p.Tasks {
 		task := &p.Tasks[i]
 		if task.Outcome == nil || task.Noted {
@@ -24,6 +26,9 @@ func (t *turn) answers() bool {
 		}
 		task.Noted = true
 		t.heard(*task)
+		if !current {
+			continue // what is wanted now was not refused, and waits for nothing
+		}
 		t.fails(*task)
 		switch task.Outcome.Class {
 		case fleet.ClassOK:
@@ -36,9 +41,15 @@ func (t *turn) answers() bool {
 				t.endPlan(task.Outcome.Message, maxRestart)
 				return false
 			}
+			if task.Tries == 1 {
+				t.note(fleet.EventWarning, "TaskRetried", fmt.Sprintf("%s: %s", task.Describe(), task.Outcome.Message))
+			}
 			at := t.in.Now.Add(backoff(task.Tries, maxTaskRetry, task.ID))
 			task.NotBefore = &at
 		}
+	}
+	if !current {
+		return false
 	}
 	switch i := p.Current(); {
 	case i < 0:
@@ -53,14 +64,11 @@ func (t *turn) answers() bool {
 // heard notes until when the effects of an answered task may land, and what the
 // answer tells an operator.
 func (t *turn) heard(task fleet.Task) {
-	if task.Outcome.Answered {
+	if task.Outcome.Answered && !task.Cancellable() {
 		t.effectsUntil(task.Outcome.At)
 	}
 	if task.Outcome.Forced {
 		t.note(fleet.EventWarning, "GraceExceeded", fmt.Sprintf("%s did not end within its grace period of %s and was killed (SIGKILL)", task.Service, task.Grace))
-	}
-	if task.Outcome.Class == fleet.ClassTransient && task.Tries == 1 {
-		t.note(fleet.EventWarning, "TaskRetried", fmt.Sprintf("%s: %s", task.Describe(), task.Outcome.Message))
 	}
 }
 
@@ -115,14 +123,14 @@ func (t *turn) effectsUntil(at time.Time) {
 // still land until the task's deadline (P18); a later answer to the same task would
 // have settled it, for tasks are idempotent.
 func (t *turn) dropPlan() {
-	if i := t.s.Plan.Current(); i >= 0 && (unansweredTask(t.s.Plan.Tasks[i]) || t.busy()) {
+	if i := t.s.Plan.Current(); i >= 0 && (unansweredTask(t.s.Plan.Tasks[i]) || t.awaited()) {
 		t.effectsUntil(*t.s.Plan.Tasks[i].Deadline)
 	}
 	t.s.Plan, t.s.NextAttempt = nil, nil
 }
 
 func unansweredTask(task fleet.Task) bool {
-	return task.Outcome != nil && !task.Outcome.Answered && task.Deadline != nil
+	return task.Outcome != nil && !task.Outcome.Answered && task.Deadline != nil && !task.Cancellable()
 }
 
 // refusedBy ends a plan that the runtime refused. A refusal to take leftovers away
@@ -130,7 +138,7 @@ func unansweredTask(task fleet.Task) bool {
 func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
 	reason, message := task.Outcome.Reason, task.Outcome.Message
 	t.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
-	if p.Kind != fleet.PlanDestroy && !removal(task) && p.Generation == t.in.Intent.Generation && p.Revision == t.in.Desired.Revision {
+	if p.Kind != fleet.PlanDestroy && !removal(task) {
 		t.s.Refusal = &fleet.Refusal{
 			Reason: reason, Message: cut(message), Task: task.ID,
 			Generation: p.Generation, Revision: p.Revision, At: task.Outcome.At,
@@ -172,18 +180,23 @@ func (t *turn) endPlan(why string, most time.Duration) {
 }
 
 // supersede drops a plan that was made for another generation or document, or for another
-// object than there is, at a task boundary: a running task is awaited (S6).
+// object than there is, at a task boundary: a running task is awaited, unless it may be
+// given up (S6).
 func (t *turn) supersede() bool {
 	p := t.s.Plan
-	if p == nil || t.busy() {
+	if p == nil || t.awaited() {
 		return false
 	}
-	destroying := t.in.Intent.Deleting != nil
-	current := p.Generation == t.in.Intent.Generation && (p.Revision == t.in.Desired.Revision || destroying) && (p.Kind == fleet.PlanDestroy) == destroying
-	if !current || !t.fits(p) {
+	if !t.current(p) || !t.fits(p) {
 		t.dropPlan()
 	}
 	return false
+}
+
+// current reports whether the plan was made for the present generation and document.
+func (t *turn) current(p *fleet.Plan) bool {
+	destroying := t.in.Intent.Deleting != nil
+	return p.Generation == t.in.Intent.Generation && (p.Revision == t.in.Desired.Revision || destroying) && (p.Kind == fleet.PlanDestroy) == destroying
 }
 
 // dropHeld drops a plan when a hold is first seen (S10, S11). What is left over from
@@ -205,6 +218,12 @@ func (t *turn) dropHeld() bool {
 func (t *turn) busy() bool {
 	i := t.s.Plan.Current()
 	return i >= 0 && t.s.Plan.Tasks[i].State == fleet.TaskRunning
+}
+
+// awaited reports whether a task runs whose end has to be awaited, whoever wants something
+// else by now.
+func (t *turn) awaited() bool {
+	return t.busy() && !t.s.Plan.Tasks[t.s.Plan.Current()].Cancellable()
 }
 
 // lapsed reports whether the task that runs has none who runs it any more: who does records

@@ -18,9 +18,9 @@ func TestP21_whatIsTriedAgainIsNamedWithItsLastAnswer(t *testing.T) {
 		verdict fleet.Verdict
 		want    string
 	}{
-		{"a create that gets no answer", variant{}, func(p *script) { p.declare("v2", ""); p.tasks = fleet.ClassTransient }, fleet.VerdictProgressing, "create container kura-acme-eu-cache-next: not today"},
+		{"a pull that gets no answer", variant{}, func(p *script) { p.declare("v2", ""); p.tasks = fleet.ClassTransient }, fleet.VerdictProgressing, "pull image localhost/kura:v2: not today"},
 		{"a start", variant{}, func(p *script) { p.kill(); p.tasks = fleet.ClassTransient }, fleet.VerdictProgressing, "start cache container id1: not today"},
-		{"a refused create", variant{}, func(p *script) { p.declare("v2", ""); p.tasks = fleet.ClassRefused }, fleet.VerdictFailed, "refused"},
+		{"a refused pull", variant{}, func(p *script) { p.declare("v2", ""); p.tasks = fleet.ClassRefused }, fleet.VerdictFailed, "refused"},
 		{"an apply", kube, func(p *script) { p.declare("v2", ""); p.tasks = fleet.ClassTransient }, fleet.VerdictProgressing, "apply KuraInstance kura-acme-eu: not today"},
 		{"a delete that is refused", kube, func(p *script) { p.intent.Deleting, p.tasks = &p.now, fleet.ClassRefused }, fleet.VerdictDestroying, "delete KuraInstance kura-acme-eu: refused"},
 		{"a destroy", variant{}, func(p *script) { p.intent.Deleting, p.tasks = &p.now, fleet.ClassTransient }, fleet.VerdictDestroying, "stop cache container id1: not today"},

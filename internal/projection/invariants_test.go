@@ -143,8 +143,8 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	settled := prev.Settled == (fleet.Settled{Generation: in.Intent.Generation, Revision: in.Desired.Revision}) && !in.Latest.Status.Open()
 	fail(stored && s.observe && settled && !deleting && st.Plan.Cause != fleet.CauseCleanup, "an observing region starts work by itself")
 	fail(Unsettled(st) && !Unsettled(prev) && (s.full || !stored), "a place is taken that admission did not give")
-	fail(stored && prev.Plan != nil && busyPlan(prev.Plan), "a plan replaces one whose task runs")
-	fail(st.Plan != nil && !busyPlan(st.Plan) && !s.seenFails && !s.seenBegun.IsZero() && (st.Plan.Generation != in.Intent.Generation || st.Plan.Revision != in.Desired.Revision && !deleting), "a plan for another generation survives")
+	fail(stored && prev.Plan != nil && awaited(prev.Plan), "a plan replaces one whose task runs")
+	fail(st.Plan != nil && !awaited(st.Plan) && !s.seenFails && !s.seenBegun.IsZero() && (st.Plan.Generation != in.Intent.Generation || st.Plan.Revision != in.Desired.Revision && !deleting), "a plan for another generation survives")
 
 	// the rules of the status, each said another way
 	if fresh && !deleting && !s.seenBegun.IsZero() {
@@ -211,7 +211,9 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		latest = *out.Latest
 		fail(!in.Latest.Status.Open(), "a closed deployment changes: history is not edited")
 	}
-	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && st.Plan != nil && st.Plan.Tasks[0].Tries > 0, "a deployment is pending after an effect")
+	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && began(st.Plan, latest), "a deployment is pending after an effect")
+	adopted := out.seen.document && out.seen.image.equal()
+	fail(in.Latest.Status == fleet.DeploymentPending && latest.Status == fleet.DeploymentRunning && !began(prev.Plan, latest) && st.Refusal == nil && !adopted, "a deployment runs before any effect of its own")
 	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && prev.Plan != nil && prev.Plan.Tasks[0].Tries > 0 && prev.Plan.Generation == in.Intent.Generation, "a deployment is pending after the plan that began it")
 	fail(st.Refusal != nil && st.Refusal.Generation == in.Intent.Generation && latest.Status.Open() && !s.seenFails, "a refusal leaves the deployment open")
 	fail(st.Clock.Since != nil && (s.paused || s.full && len(st.Holds) > 0) && len(st.Holds) > 0, "the stall clock runs under a hold")
@@ -257,6 +259,14 @@ func texts(out Output) []string {
 		list = append(list, out.Latest.Message)
 	}
 	return list
+}
+
+// awaited reports whether a task of the plan runs that may not be given up.
+func awaited(p *fleet.Plan) bool { return busyPlan(p) && !p.Tasks[p.Current()].Cancellable() }
+
+// began reports whether a task of the plan was begun for the deployment.
+func began(p *fleet.Plan, d fleet.Deployment) bool {
+	return p != nil && p.Tasks[0].Tries > 0 && p.Generation >= d.Generation
 }
 
 func busyPlan(p *fleet.Plan) bool {

@@ -78,6 +78,9 @@ func (t *turn) leaving() string {
 	if r := t.seen.resource; r != nil && r.Deleting {
 		return describe(*r) + " is deleted, and stays until its finalizers are done"
 	}
+	if t.s.Plan != nil {
+		return t.doing()
+	}
 	return ""
 }
 

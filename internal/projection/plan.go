@@ -113,6 +113,7 @@ func (b *builder) create(doc fleet.ServiceDocument, name string) {
 	if b.creates == nil {
 		b.creates = map[string]int{}
 	}
+	b.add(fleet.Task{Kind: fleet.TaskPull, Service: doc.Service, Image: doc.Image, Digest: doc.Digest})
 	b.creates[doc.Service] = len(b.tasks)
 	b.add(fleet.Task{Kind: fleet.TaskCreate, Service: doc.Service, Name: name, Digest: doc.Digest})
 }

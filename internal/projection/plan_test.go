@@ -80,7 +80,7 @@ func TestC4_oneServiceAfterTheOtherAndPreparationFirst(t *testing.T) {
 		t.Errorf("got  %s (%s)\nwant %s", got, p.status.Plan.Kind, want)
 	}
 	p.shows(fleet.ConditionProgressing, fleet.True, fleet.ReasonReplacing)
-	if stop := p.status.Plan.Tasks[2]; stop.ContainerID == "" || stop.Grace != fleet.Duration(2*time.Second) {
+	if stop := p.status.Plan.Tasks[4]; stop.ContainerID == "" || stop.Grace != fleet.Duration(2*time.Second) {
 		t.Errorf("the stop is not by id and with the service's grace: %+v", stop)
 	}
 	for _, task := range p.status.Plan.Tasks {
@@ -92,7 +92,7 @@ func TestC4_oneServiceAfterTheOtherAndPreparationFirst(t *testing.T) {
 
 func TestC4_replaceKilledBetweenAnyTwoTasksEndsWithOneContainer(t *testing.T) {
 	for _, effect := range []bool{false, true} {
-		for task := range 6 {
+		for task := range 7 {
 			p := play(t, settledOn(variant{}))
 			p.declare("v2", "")
 			p.turn()
@@ -134,11 +134,13 @@ func TestC6_aForcedKillIsAnEvent(t *testing.T) { // L62
 	p := play(t, settledOn(variant{}))
 	p.declare("v2", "")
 	p.turn()
+	p.step() // pull
+	p.turn()
 	p.step() // create
 	p.turn()
 	st := p.status.Clone()
-	st.Plan.Claim(1, p.now.Add(time.Minute))
-	st.Plan.Record(1, fleet.Outcome{Class: fleet.ClassOK, Answered: true, Forced: true, At: p.now})
+	st.Plan.Claim(2, p.now.Add(time.Minute))
+	st.Plan.Record(2, fleet.Outcome{Class: fleet.ClassOK, Answered: true, Forced: true, At: p.now})
 	p.status = &st
 	p.turn()
 	p.turn()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -220,9 +221,9 @@ func (t *turn) progressing() {
 	case s.Plan != nil && trouble != "":
 		set(fleet.True, fleet.ReasonRetrying, trouble)
 	case s.Plan != nil && s.Plan.Kind == fleet.PlanReplace:
-		set(fleet.True, fleet.ReasonReplacing, "")
+		set(fleet.True, fleet.ReasonReplacing, t.doing())
 	case s.Plan != nil:
-		set(fleet.True, fleet.ReasonApplying, "")
+		set(fleet.True, fleet.ReasonApplying, t.doing())
 	case t.settled() && (!t.seen.fresh || t.seen.converged):
 		set(fleet.False, fleet.ReasonSettled, "")
 	case blocked(s.Holds):
@@ -236,6 +237,20 @@ func (t *turn) progressing() {
 	default:
 		set(fleet.True, fleet.ReasonWaiting, "")
 	}
+}
+
+// doing says where the stored plan stands; and of one that was made for something else, what
+// has to end before that begins (S6).
+func (t *turn) doing() string {
+	i := t.s.Plan.Current()
+	if i < 0 {
+		return ""
+	}
+	task := t.s.Plan.Tasks[i]
+	if t.awaited() && !t.current(t.s.Plan) {
+		return fmt.Sprintf("waits for what was begun before the change: %s (by %s at the latest)", task.Describe(), task.Deadline.UTC().Format(time.RFC3339))
+	}
+	return task.Describe()
 }
 
 func (t *turn) owned() {

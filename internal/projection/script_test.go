@@ -130,6 +130,11 @@ func (p *script) told(reason string) int {
 	return n
 }
 
+// warned reports whether an event says that something is wrong.
+func (p *script) warned() bool {
+	return slices.ContainsFunc(p.events, func(e fleet.Event) bool { return e.Type == fleet.EventWarning })
+}
+
 // quiet checks that n turns, a tick apart, write nothing.
 func (p *script) quiet(n int) *script {
 	p.t.Helper()
@@ -154,6 +159,9 @@ func brief(p *fleet.Plan) string {
 		if task.Kind == fleet.TaskApply || task.Kind == fleet.TaskDelete {
 			out = append(out, s+" "+cmp.Or(task.UID, "new"))
 			continue
+		}
+		if task.Kind == fleet.TaskPull {
+			continue // every create has one before it
 		}
 		if task.Service != "" {
 			s += " " + task.Service

@@ -241,8 +241,9 @@ func (s *sim) act() string {
 		o.Class, o.Reason, o.Message = fleet.ClassTransient, fleet.ReasonRuntimeError, "not today"
 	case unanswered:
 		o.Class, o.Answered, o.Reason = fleet.ClassTransient, false, fleet.ReasonEndpointUnreachable
-		copied := task
-		s.late = &copied
+		if copied := task; !task.Cancellable() {
+			s.late = &copied
+		}
 	default:
 		known := task.Digest == "" || s.kube && task.Digest == s.desired().Revision || !s.kube && slices.ContainsFunc(s.desired().Containers.Services, func(d fleet.ServiceDocument) bool { return d.Digest == task.Digest })
 		if !known { // the document of an earlier intent is rendered no more
@@ -276,6 +277,7 @@ func (s *sim) effect(t fleet.Task, o *fleet.Outcome) string {
 	}
 	gone := func() { o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonDrifted }
 	switch t.Kind {
+	case fleet.TaskPull:
 	case fleet.TaskCreate:
 		if x, ok := s.boxes[t.Name]; ok && x.foreign {
 			o.Class, o.Reason = fleet.ClassRefused, fleet.ReasonForeignInstance

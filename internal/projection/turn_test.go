@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -68,15 +69,36 @@ func TestS6_aPlanPastItsDeadlineIsMadeAnew(t *testing.T) {
 	p.deployment(fleet.DeploymentRunning)
 }
 
+// runs claims the current task; before it only a pull was done.
+func (p *script) runs(kind fleet.TaskKind) fleet.Task {
+	p.t.Helper()
+	p.turn()
+	if p.status.Plan.Tasks[0].Kind != kind {
+		p.step()
+		p.turn()
+	}
+	st := p.status.Clone()
+	i := st.Plan.Current()
+	task := st.Plan.Claim(i, p.now.Add(st.Plan.Tasks[i].Timeout()))
+	if task.Kind != kind {
+		p.t.Fatalf("%s runs, want a %s", task.Describe(), kind)
+	}
+	p.status = &st
+	p.turn()
+	return task
+}
+
 func TestS6_aNewGenerationSupersedesAtTheTaskBoundary(t *testing.T) {
 	p := play(t, newSim(variant{}))
-	p.turn()
-	st := p.status.Clone()
-	st.Plan.Claim(0, p.now.Add(10*time.Minute))
-	p.status = &st
+	p.runs(fleet.TaskCreate)
 	p.declare("v2", "")
 	if out := p.turn(); out.Status.Plan == nil || out.Status.Plan.Generation != 1 || !out.MayAct {
 		t.Fatal("a running task is abandoned")
+	}
+	p.deployment(fleet.DeploymentPending) // nothing was done for it yet
+	const waits = "waits for what was begun before the change: create container kura-acme-eu-cache (by 2026-11-21T00:02:00Z at the latest)"
+	if c := condition(*p.status, fleet.ConditionProgressing); c.Message != waits {
+		t.Errorf("got  %s\nwant %s", c.Message, waits)
 	}
 	p.step() // it is answered: its document is gone
 	p.turn()
@@ -86,6 +108,84 @@ func TestS6_aNewGenerationSupersedesAtTheTaskBoundary(t *testing.T) {
 	p.pass(time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "")
 	if p.box().tag != "v2" {
 		t.Errorf("%s runs", p.box().tag)
+	}
+}
+
+func TestS6_aPullIsGivenUpForWhatIsWantedNow(t *testing.T) {
+	for _, settled := range []bool{false, true} {
+		running := func(t *testing.T) *script {
+			s := newSim(variant{})
+			if settled {
+				s.settle()
+				s.declare("v2", "")
+			}
+			p := play(t, s)
+			p.runs(fleet.TaskPull)
+			p.deployment(fleet.DeploymentRunning)
+			if c := condition(*p.status, fleet.ConditionProgressing); c.Message != "pull image localhost/kura:"+s.intent.ImageTag {
+				t.Errorf("Progressing says %q", c.Message)
+			}
+			return p
+		}
+		t.Run(fmt.Sprintf("for another image, settled %v", settled), func(t *testing.T) {
+			p := running(t)
+			began, before := p.now, p.status.Plan.ID
+			p.declare("v3", "")
+			if out := p.turn(); out.Status.Plan == nil || out.Status.Plan.ID == before || out.Status.Plan.Generation != p.intent.Generation {
+				t.Fatalf("the first turn leaves the plan %s", brief(out.Status.Plan))
+			}
+			p.deployment(fleet.DeploymentPending)
+			p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
+			if d := p.now.Sub(began); p.box().tag != "v3" || d > time.Second {
+				t.Errorf("%s runs after %s", p.box().tag, d)
+			}
+			if p.told("TaskRetried")+p.told("Replanned")+p.told(string(fleet.ReasonCreateFailed)) != 0 {
+				t.Errorf("it is told of what was given up: %+v", p.events)
+			}
+		})
+		t.Run(fmt.Sprintf("to destroy it, settled %v", settled), func(t *testing.T) {
+			p := running(t)
+			began := p.now
+			p.intent.Deleting = &began
+			p.intent.Generation++
+			p.rest()
+			if d := p.now.Sub(began); !p.removed || d > time.Second {
+				t.Errorf("removed %v after %s", p.removed, d)
+			}
+		})
+		t.Run(fmt.Sprintf("not for a pause, settled %v", settled), func(t *testing.T) { // S11
+			p := running(t)
+			p.paused = true
+			if out := p.turn(); out.Status.Plan == nil {
+				t.Error("a running task is abandoned")
+			}
+			p.declare("v3", "") // but a change of mind in the pause ends it
+			if out := p.turn(); out.Status.Plan != nil || brief(out.Status.Intended) == "-" {
+				t.Errorf("plan %s, intended %s", brief(out.Status.Plan), brief(out.Status.Intended))
+			}
+		})
+	}
+}
+
+// An answer that comes together with a change of mind is no answer to what is wanted now.
+func TestS6_whatWasAnsweredToAnEarlierGenerationDelaysNothing(t *testing.T) {
+	for _, class := range []fleet.Class{fleet.ClassRefused, fleet.ClassTransient, unanswered} {
+		p := play(t, settledOn(variant{}))
+		p.declare("v2", "")
+		p.runs(fleet.TaskPull)
+		p.tasks = class
+		p.act()
+		began := p.now
+		p.declare("v3", "")
+		p.tasks = ""
+		p.turn()
+		if p.status.Status != fleet.StatusActive || p.status.Refusal != nil || p.warned() {
+			t.Errorf("%s: %s, refusal %+v, events %+v", class, p.status.Status, p.status.Refusal, p.events)
+		}
+		p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+		if d := p.now.Sub(began); p.box().tag != "v3" || d > time.Second {
+			t.Errorf("%s: %s runs after %s", class, p.box().tag, d)
+		}
 	}
 }
 
@@ -205,10 +305,7 @@ func TestS11_aPauseDropsThePlanAndShowsTheIntendedOne(t *testing.T) { // L38
 
 func TestS11_aRunningTaskEndsWhileItIsPaused(t *testing.T) {
 	p := play(t, newSim(variant{}))
-	p.turn()
-	st := p.status.Clone()
-	st.Plan.Claim(0, p.now.Add(10*time.Minute))
-	p.status = &st
+	p.runs(fleet.TaskCreate)
 	p.paused = true
 	if out := p.turn(); out.Status.Plan == nil {
 		t.Error("a running task is abandoned")

@@ -38,6 +38,9 @@
 //     TestK5_theStoreHasTheLastWordOnAnOrphan, TestK5_G4_orphansGoInBoundedSteps)
 //   - a turn is stored only over what it was computed from, and takes one write
 //     (TestL18_aTurnThatOvertakesADestroyIsRefused, TestL48_aConcurrentWriterIsAConflictAndConverges)
+//   - a task that may be given up, a pull, is given up when nobody wants its plan any more; every
+//     other one is awaited (TestS6_aPullThatHangsHoldsUpNeitherTheFixNorTheDestroy,
+//     TestS6_whatCannotBeGivenUpIsAwaitedAndSaid)
 //   - an answer is recorded only for the claim that it answers
 //     (TestS5_anAnswerOfAnotherLifeIsNotRecorded)
 //   - ?observe=now is answered by a turn that succeeded, with a read and a probe that began

@@ -22,13 +22,14 @@ type engine struct {
 	hints   map[int]func(string)
 	nextSub int
 	down    bool
-	deaf    bool          // has no event stream
-	lists   int           // that were asked for
-	lag     time.Duration // between what a listing shows and its answer
-	took    time.Duration // by a task
-	effects []string      // what changed, in order
-	listing func()        // called by each listing
-	twice   []string      // services of which two containers ran at once
+	deaf    bool                     // has no event stream
+	lists   int                      // that were asked for
+	lag     time.Duration            // between what a listing shows and its answer
+	took    time.Duration            // by a task that is no pull
+	pulling map[string]time.Duration // by a pull of an image
+	effects []string                 // what changed, in order
+	listing func()                   // called by each listing
+	twice   []string                 // services of which two containers ran at once
 	refuse  func(fleet.ServerKey, fleet.Task, *fleet.ServiceDocument) *fleet.Outcome
 }
 
@@ -125,6 +126,9 @@ func done(id string) fleet.Outcome {
 func (e *engine) Execute(ctx context.Context, key fleet.ServerKey, _ string, task fleet.Task, doc *fleet.ServiceDocument) fleet.Outcome {
 	e.mu.Lock()
 	took, down, refuse := e.took, e.down, e.refuse
+	if task.Kind == fleet.TaskPull {
+		took = e.pulling[task.Image]
+	}
 	if b := e.boxes[task.ContainerID]; task.Kind == fleet.TaskStop && b != nil && b.stubborn && b.State == fleet.ContainerRunning {
 		took += task.Grace.Std()
 	}
@@ -145,7 +149,7 @@ func (e *engine) Execute(ctx context.Context, key fleet.ServerKey, _ string, tas
 	if task.Kind == fleet.TaskCreate {
 		return e.create(key, task, doc)
 	}
-	if task.Kind == fleet.TaskRemoveVolumes {
+	if task.Kind == fleet.TaskRemoveVolumes || task.Kind == fleet.TaskPull {
 		return done("")
 	}
 	b := e.boxes[task.ContainerID]
@@ -224,7 +228,7 @@ func (e *engine) change(task fleet.Task, b *box) fleet.Outcome {
 			return replan("container %s runs", b.Name)
 		}
 		e.drop(b)
-	case fleet.TaskCreate, fleet.TaskRemoveVolumes:
+	case fleet.TaskPull, fleet.TaskCreate, fleet.TaskRemoveVolumes:
 	}
 	return done(task.ContainerID)
 }

@@ -37,40 +37,63 @@ func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 		return fmt.Errorf("claim task %s: %w", task.ID, err)
 	}
 	claimed = true
-	r.setLive(key, true)
+	running, cancel := context.WithDeadline(r.taskStart, deadline)
+	e := &effect{task: task, cancel: cancel}
+	r.begins(key, e) // its turn saw that none is under way
 	r.tasks.Go(func() {
 		defer r.Kick(key)
-		defer r.setLive(key, false)
+		defer r.ends(key, e)
 		defer at.end()
-		r.run(at, key, in.Desired, task)
+		defer cancel()
+		r.run(running, at, key, in.Desired, task)
 	})
 	r.Kick(key) // its deployment runs from the first effect on
 	return nil
 }
 
 // run runs a claimed task and stores the answer.
-func (r *Reconciler) run(at site, key fleet.ServerKey, d fleet.Desired, task fleet.Task) {
+func (r *Reconciler) run(ctx context.Context, at site, key fleet.ServerKey, d fleet.Desired, task fleet.Task) {
 	r.log.Debug("task begins", "server", key.String(), "task", task.ID, "what", task.Describe())
-	ctx, cancel := context.WithDeadline(r.taskStart, *task.Deadline)
-	defer cancel()
 	if !r.leads() {
 		return // this process was stopped since the claim: whoever leads now runs the task
 	}
-	var outcome fleet.Outcome
-	err := safely(func() error {
-		outcome = at.execute(ctx, key, d, task)
-		return nil
-	})
-	if err != nil {
-		r.log.Error("task failed", "server", key.String(), "task", task.ID, "error", err)
-		outcome = fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonRuntimeError, Message: "a fault of kurad's own; its log says more"}
-	}
+	outcome := r.execute(ctx, at, key, d, task)
 	outcome.At = r.now()
-	if r.taskStart.Err() != nil && outcome.Class != fleet.ClassOK {
-		return // kurad ends: the claim stays, and the next start runs the task again
+	if errors.Is(ctx.Err(), context.Canceled) && (outcome.Class != fleet.ClassOK || task.Cancellable()) {
+		r.log.Debug("task cut short", "server", key.String(), "task", task.ID)
+		return // it was given up; or kurad ends: the claim stays, and the next start runs the task again
 	}
 	r.log.Debug("task ended", "server", key.String(), "task", task.ID, "class", outcome.Class, "reason", outcome.Reason, "message", outcome.Message)
 	r.record(key, task, outcome)
+}
+
+// execute returns what the task's site answers. For one that may be given up nobody waits
+// longer than it may run, whether or not the site hears that: one who pulls may be deaf.
+func (r *Reconciler) execute(ctx context.Context, at site, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome {
+	answer := make(chan fleet.Outcome, 1)
+	ask := func() {
+		var o fleet.Outcome
+		err := safely(func() error {
+			o = at.execute(ctx, key, d, task)
+			return nil
+		})
+		if err != nil {
+			r.log.Error("task failed", "server", key.String(), "task", task.ID, "error", err)
+			o = fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonRuntimeError, Message: "a fault of kurad's own; its log says more"}
+		}
+		answer <- o
+	}
+	if !task.Cancellable() {
+		ask()
+		return <-answer
+	}
+	go ask()
+	select {
+	case o := <-answer:
+		return o
+	case <-ctx.Done():
+		return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonEndpointUnreachable, Message: fmt.Sprintf("%s: no end within %s", task.Describe(), task.Timeout())}
+	}
 }
 
 // leads reports whether this kurad may still act.
@@ -107,24 +130,55 @@ func (r *Reconciler) recordOnce(ctx context.Context, key fleet.ServerKey, task f
 		return errors.New("the server was removed, and declared again")
 	}
 	status := g.Status.Clone()
-	i := status.Plan.Current()
-	// A server that was removed and declared again counts its plans anew, so the same id
-	// may name another task: the claim's deadline tells.
-	if i < 0 || status.Plan.Tasks[i].ID != task.ID || status.Plan.Tasks[i].State != fleet.TaskRunning || !status.Plan.Tasks[i].Deadline.Equal(*task.Deadline) {
+	if !claims(status.Plan, task) {
 		return errors.New("the task is no longer claimed")
 	}
-	status.Plan.Record(i, o)
+	status.Plan.Record(status.Plan.Current(), o)
 	return r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
 		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: status,
 	})
 }
 
-func (r *Reconciler) setLive(key fleet.ServerKey, live bool) {
+// claims reports whether the plan is one whose task this one is, and runs. A server that was
+// removed and declared again counts its plans anew, so the same id may name another task: the
+// claim's deadline tells.
+func claims(p *fleet.Plan, task fleet.Task) bool {
+	i := p.Current()
+	return i >= 0 && p.Tasks[i].ID == task.ID && p.Tasks[i].State == fleet.TaskRunning && p.Tasks[i].Deadline.Equal(*task.Deadline)
+}
+
+// effect is a task that runs in this process.
+type effect struct {
+	task   fleet.Task
+	cancel context.CancelFunc
+}
+
+// begins notes an effect of the server's; false: another one is under way.
+func (r *Reconciler) begins(key fleet.ServerKey, e *effect) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if live {
-		r.live[key] = true
-	} else {
+	if r.live[key] != nil {
+		return false
+	}
+	r.live[key] = e
+	return true
+}
+
+func (r *Reconciler) ends(key fleet.ServerKey, e *effect) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live[key] == e {
+		delete(r.live, key)
+	}
+}
+
+// cutShort ends the server's task if it may be given up and the stored plan claims it no more:
+// something else is wanted by now (S6).
+func (r *Reconciler) cutShort(key fleet.ServerKey, p *fleet.Plan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.live[key]; e != nil && e.task.Cancellable() && !claims(p, e.task) {
+		e.cancel()
 		delete(r.live, key)
 	}
 }

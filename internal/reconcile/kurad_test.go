@@ -27,7 +27,7 @@ type kurad struct {
 	dead    atomic.Bool
 	commits atomic.Int64
 	gathers atomic.Int64
-	tasks   atomic.Int64
+	tasks   atomic.Int64 // but pulls, which have no effect
 	options options
 }
 
@@ -220,7 +220,9 @@ func (r daemonRuntime) Execute(ctx context.Context, key fleet.ServerKey, instanc
 		}
 		return r.engine.Execute(ctx, key, instance, task, doc)
 	}
-	r.k.tasks.Add(1)
+	if !task.Cancellable() {
+		r.k.tasks.Add(1)
+	}
 	if hook := r.k.options.onTask; hook != nil {
 		return hook(key, task, execute)
 	}

@@ -117,6 +117,9 @@ func TestS5_anAnswerOfAnotherLifeIsNotRecorded(t *testing.T) {
 	virtual(t, func(w *world) {
 		var asked []string
 		k := w.start(options{onTask: func(_ fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
+			if task.Kind == fleet.TaskPull {
+				return execute()
+			}
 			asked = append(asked, task.ID)
 			if len(asked) > 1 {
 				return execute()
@@ -144,7 +147,7 @@ func TestRun_aTaskThatEndsInTimeIsRecordedAtTheEnd(t *testing.T) {
 		w.declare("acme", "v1")
 		w.until("a task runs", time.Minute, func() bool { return k.tasks.Load() == 1 })
 		k.stop()
-		if task := w.status("acme").Plan.Tasks[0]; task.State != fleet.TaskDone || task.Outcome == nil {
+		if task := w.status("acme").Plan.Tasks[1]; task.State != fleet.TaskDone || task.Outcome == nil {
 			t.Errorf("task %+v, want it done", task)
 		}
 	})
@@ -161,7 +164,7 @@ func TestRun_aTaskThatTakesTooLongIsRunAgainByTheNextStart(t *testing.T) {
 		if d := time.Since(start); d > 6*time.Second {
 			t.Errorf("the end took %s, want the 5 s of grace", d)
 		}
-		if task := w.status("acme").Plan.Tasks[0]; task.State != fleet.TaskRunning || task.Tries != 1 {
+		if task := w.status("acme").Plan.Tasks[1]; task.State != fleet.TaskRunning || task.Tries != 1 {
 			t.Errorf("task %+v, want its claim to stay", task)
 		}
 		w.engine().took = time.Second

@@ -125,11 +125,12 @@ func (n *namespace) remove(ctx context.Context, i fleet.KubeInstance) (begun boo
 	if err != nil {
 		return false, err
 	}
-	if !n.deletesOrphans(region) || !r.leads() || !r.liven(key) {
+	e := &effect{}
+	if !n.deletesOrphans(region) || !r.leads() || !r.begins(key, e) {
 		return false, nil
 	}
 	defer r.Kick(key)
-	defer r.setLive(key, false)
+	defer r.ends(key, e)
 	if !n.begin(key) {
 		n.forgo(key) // the next sweep tries again
 		return false, nil
@@ -199,15 +200,4 @@ func (n *namespace) listing() fleet.KubeListing {
 	}
 	n.since, l.Since = since, maps.Clone(since)
 	return l
-}
-
-// liven marks the server as one whose task runs in this process, unless one does.
-func (r *Reconciler) liven(key fleet.ServerKey) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.live[key] {
-		return false
-	}
-	r.live[key] = true
-	return true
 }

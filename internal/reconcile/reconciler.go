@@ -125,7 +125,7 @@ type Reconciler struct {
 	admission *admission
 
 	mu      sync.Mutex
-	live    map[fleet.ServerKey]bool            // a task runs in this process
+	live    map[fleet.ServerKey]*effect         // the task that runs in this process
 	known   map[fleet.ServerKey]whereabouts     // of each server that had a turn
 	names   map[spot]fleet.ServerKey            // whose instance or container bears it
 	adopted map[string]fleet.ServerKey          // by container id
@@ -163,7 +163,7 @@ func New(cfg Config) *Reconciler {
 		endpoints: map[string]*endpoint{},
 		clusters:  map[string]*cluster{},
 		admission: newAdmission(),
-		live:      map[fleet.ServerKey]bool{},
+		live:      map[fleet.ServerKey]*effect{},
 		known:     map[fleet.ServerKey]whereabouts{},
 		names:     map[spot]fleet.ServerKey{},
 		adopted:   map[string]fleet.ServerKey{},

@@ -42,6 +42,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		}
 		r.tell(out.Events)
 	}
+	r.cutShort(key, out.Status.Plan)
 	if out.Remove {
 		r.forget(key)
 		return nil
@@ -276,7 +277,7 @@ func (r *Reconciler) now() time.Time { return r.cfg.Now().UTC().Round(0) }
 func (r *Reconciler) isLive(key fleet.ServerKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.live[key]
+	return r.live[key] != nil
 }
 
 // tell logs the events of a turn.

@@ -57,7 +57,7 @@ func TestS4_planIsStoredBeforeAnyEffect(t *testing.T) {
 		defer k.stop()
 		w.declare("acme", "v1")
 		w.until("acme runs v1", time.Minute, func() bool { return w.converged("acme", "v1") })
-		if got, want := strings.Join(journal, " "), "plan create start"; got != want {
+		if got, want := strings.Join(journal, " "), "plan pull create start"; got != want {
 			t.Errorf("journal %q, want %q", got, want)
 		}
 	})
@@ -105,7 +105,7 @@ func TestR5_aServerThatIsHeldCostsNoTurns(t *testing.T) {
 func TestR5_anEndpointIsAskedAtOnceWhenItsInstanceIsThere(t *testing.T) {
 	virtual(t, func(w *world) {
 		k := w.start(options{onTask: func(_ fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
-			if task.Kind == fleet.TaskCreate {
+			if task.Kind == fleet.TaskPull {
 				<-time.After(2 * time.Minute) // pulling is slow
 			}
 			return execute()

@@ -36,10 +36,11 @@ func steps() map[string]step {
 			"GET /images/{name...}":                   answer(image, map[string]string{"message": "no such image"}),
 		}
 	}
+	pull := fleet.Task{Kind: fleet.TaskPull, Digest: "d1"}
 	create := fleet.Task{Kind: fleet.TaskCreate, Name: "kura-acme-eu-cache", Digest: "d1"}
 	return map[string]step{
 		"inspect": {fleet.Task{Kind: fleet.TaskStart, ContainerID: someID}, "GET " + at + "/json", nil},
-		"pull":    {create, "POST /images/create", free(404)},
+		"pull":    {pull, "POST /images/create", free(404)},
 		"create":  {create, "POST /containers/create", free(200)},
 		"start":   {fleet.Task{Kind: fleet.TaskStart, ContainerID: someID}, "POST " + at + "/start", see("created")},
 		"stop":    {fleet.Task{Kind: fleet.TaskStop, ContainerID: someID}, "POST " + at + "/kill", see("running")},

@@ -18,7 +18,7 @@ import (
 
 // Execute runs one task of server key, until it succeeded, the engine answered
 // otherwise or ctx ended. Every task may be repeated. doc is the rendered document of
-// the task's service; a create needs it, and remove-volumes keeps and removes the
+// the task's service; a pull and a create need it, and remove-volumes keeps and removes the
 // volumes that it names as it says, whatever their labels say.
 func (e *Endpoint) Execute(ctx context.Context, key fleet.ServerKey, instance string, task fleet.Task, doc *fleet.ServiceDocument) fleet.Outcome {
 	r := run{Endpoint: e, key: key, instance: instance, task: task, doc: doc}
@@ -41,8 +41,10 @@ type run struct {
 
 func (r run) execute(ctx context.Context) fleet.Outcome {
 	switch r.task.Kind {
+	case fleet.TaskPull:
+		return r.prepare(ctx, r.pull)
 	case fleet.TaskCreate:
-		return r.create(ctx)
+		return r.prepare(ctx, r.create)
 	case fleet.TaskStop:
 		return r.onContainer(ctx, r.stop)
 	case fleet.TaskRename:

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -18,8 +19,9 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// create makes the image, the volumes and the container present (C4, prepare).
-func (r run) create(ctx context.Context) fleet.Outcome {
+// prepare runs a step of what is made for the task's document, which says what that is,
+// unless the document is another one by now or may not be (C4, C10).
+func (r run) prepare(ctx context.Context, step func(context.Context, client.ContainerCreateOptions) fleet.Outcome) fleet.Outcome {
 	if r.doc == nil {
 		return replan("the document of service %s is gone", r.task.Service)
 	}
@@ -30,10 +32,12 @@ func (r run) create(ctx context.Context) fleet.Outcome {
 	if refused != nil {
 		return *refused
 	}
+	return step(ctx, spec)
+}
+
+// create makes the volumes and the container present.
+func (r run) create(ctx context.Context, spec client.ContainerCreateOptions) fleet.Outcome {
 	if o, made := r.reuse(ctx); made {
-		return o
-	}
-	if o := r.pull(ctx); o.Class != fleet.ClassOK {
 		return o
 	}
 	for _, v := range r.doc.Volumes {
@@ -50,6 +54,11 @@ func (r run) create(ctx context.Context) fleet.Outcome {
 		if isConflict(err) {
 			if o, made := r.reuse(ctx); made {
 				return o
+			}
+		}
+		if errdefs.IsNotFound(err) {
+			if _, err := r.engine.ImageInspect(ctx, r.doc.Image); errdefs.IsNotFound(err) {
+				return replan("image %s was removed before the container could be created", r.doc.Image)
 			}
 		}
 		return r.failed(opCreate, err)
@@ -81,7 +90,7 @@ func (r run) reuse(ctx context.Context) (o fleet.Outcome, made bool) {
 	}
 	// Left by a plan that was given up: nobody needs it.
 	if runs(seen) {
-		if _, err := r.end(ctx, seen, r.doc.GracePeriod.Std()); err != nil {
+		if _, err := r.end(ctx, seen, min(r.doc.GracePeriod.Std(), time.Minute)); err != nil {
 			return r.failed(opStop, err), true
 		}
 	}
@@ -94,7 +103,7 @@ func (r run) reuse(ctx context.Context) (o fleet.Outcome, made bool) {
 // spec is the document in the engine's words, or why it may not be (C10).
 func (r run) spec() (client.ContainerCreateOptions, *fleet.Outcome) {
 	fail := func(reason fleet.Reason, format string, args ...any) (client.ContainerCreateOptions, *fleet.Outcome) {
-		o := refuse(reason, "create container %s: %s", r.task.Name, fmt.Sprintf(format, args...))
+		o := refuse(reason, "create container %s: %s", r.doc.Name, fmt.Sprintf(format, args...))
 		return client.ContainerCreateOptions{}, &o
 	}
 	if _, err := fleet.ParseImage(r.doc.Image); err != nil {
@@ -217,7 +226,7 @@ func (r run) ports() (network.PortSet, network.PortMap, error) {
 }
 
 // pull makes the image present as the document's policy says.
-func (r run) pull(ctx context.Context) fleet.Outcome {
+func (r run) pull(ctx context.Context, _ client.ContainerCreateOptions) fleet.Outcome {
 	if r.doc.Pull != fleet.PullAlways {
 		_, err := r.engine.ImageInspect(ctx, r.doc.Image)
 		switch {

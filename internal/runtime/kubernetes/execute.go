@@ -47,7 +47,7 @@ func (r run) execute(ctx context.Context) fleet.Outcome {
 		return r.apply(ctx)
 	case fleet.TaskDelete:
 		return r.remove(ctx)
-	case fleet.TaskCreate, fleet.TaskStop, fleet.TaskRename, fleet.TaskStart, fleet.TaskRemove, fleet.TaskRemoveVolumes:
+	case fleet.TaskPull, fleet.TaskCreate, fleet.TaskStop, fleet.TaskRename, fleet.TaskStart, fleet.TaskRemove, fleet.TaskRemoveVolumes:
 	}
 	return r.refuse(fleet.ReasonInvalid, "this kurad knows no task %q of a cluster", r.task.Kind)
 }

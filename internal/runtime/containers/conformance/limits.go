@@ -129,8 +129,10 @@ func hostPaths(x *trial) {
 	}
 	for _, path := range []string{outside, link, x.mounts + "/../etc", x.mounts + "-other", "/", "relative"} {
 		doc := mounting(path)
-		o := x.do(x.staging, fleet.Task{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}, doc)
-		x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForbidden, path, x.mounts)
+		for _, kind := range []fleet.TaskKind{fleet.TaskPull, fleet.TaskCreate} { // before anything is pulled
+			o := x.do(x.staging, fleet.Task{Kind: kind, Name: doc.Name, Digest: doc.Digest}, doc)
+			x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForbidden, path, x.mounts)
+		}
 	}
 	if got := x.list(x.staging); len(got) != 0 {
 		x.Errorf("a refused document left %+v", got)
@@ -209,7 +211,7 @@ func missingImage(x *trial) {
 	for _, pull := range []fleet.PullPolicy{fleet.PullMissing, fleet.PullAlways, fleet.PullNever} {
 		doc := x.doc("cache", "localhost:1/kura/nothing:v9", func(d *fleet.ServiceDocument) { d.Pull = pull })
 		began := time.Now()
-		o := x.do(x.staging, fleet.Task{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}, doc)
+		o := x.do(x.staging, fleet.Task{Kind: fleet.TaskPull, Digest: doc.Digest}, doc)
 		x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonImagePullFailed, "localhost:1/kura/nothing:v9")
 		x.Logf("pull %s, %s: %s", pull, time.Since(began).Round(time.Millisecond), o.Message)
 	}
