@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -31,6 +32,25 @@ func PortNeeds(r Region) []PortNeed {
 	}
 	slices.SortFunc(needs, func(a, b PortNeed) int { return cmp.Compare(a.Key(), b.Key()) })
 	return needs
+}
+
+// Accepted is the intent in its region as it is now: of the ports that were offered those
+// that the region needs are the server's own, and the others never were.
+func (in Intent) Accepted(r Region) Intent {
+	if len(in.Offered) == 0 {
+		return in
+	}
+	ports := maps.Clone(in.Ports)
+	if ports == nil {
+		ports = map[string]int{}
+	}
+	for _, need := range PortNeeds(r) {
+		if port := in.Offered[need.Key()]; port != 0 && need.Fixed == 0 && ports[need.Key()] == 0 {
+			ports[need.Key()] = port
+		}
+	}
+	in.Ports, in.Offered = ports, nil
+	return in
 }
 
 // endpointPort finds the port that serves an endpoint, "public" or "grpc".

@@ -22,6 +22,9 @@ type Intent struct {
 	Deployment int64 `json:"deployment"`
 	// Ports are the assigned host ports by "<service>/<port name>" (C12).
 	Ports map[string]int `json:"ports,omitempty"`
+	// Offered are host ports for a change of the region that is not accepted yet: a port
+	// is the server's own once the region needs it, and given back if it never does.
+	Offered map[string]int `json:"offered,omitempty"`
 }
 
 // DeploymentStatus is the state of a deployment.

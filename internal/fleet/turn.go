@@ -5,8 +5,9 @@ import "time"
 // Gathered is everything the store holds about one server, read at one moment.
 // Account, Region and a template are missing where their record is gone.
 type Gathered struct {
-	Intent         Intent
-	IntentRevision int64 // of the store; what a turn's write compares (P17)
+	Intent         Intent // with the ports that were offered as its own (Intent.Accepted)
+	Offers         bool   // its record has them as offers still: the next write makes them its own
+	IntentRevision int64  // of the store; what a turn's write compares (P17)
 	Status         *Status
 	StatusRevision int64 // 0 while there is no status
 	Latest         *Deployment

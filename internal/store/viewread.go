@@ -20,6 +20,34 @@ func (v *View) Server(k fleet.ServerKey) (g fleet.Gathered, ok bool) {
 	return v.state.gather(s), true
 }
 
+// IdleOffers are the ports of a container endpoint that were offered to servers for a change
+// of their region that was not made, or not yet: whose each of them is.
+func (v *View) IdleOffers(endpoint string) map[int]fleet.ServerKey {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	idle := map[int]fleet.ServerKey{}
+	for name, keys := range v.state.byRegion {
+		region := v.state.regions[name]
+		if region == nil || region.Value.Containers == nil || region.Value.Containers.Endpoint != endpoint {
+			continue
+		}
+		needs := map[string]bool{}
+		for _, need := range fleet.PortNeeds(region.Value) {
+			needs[need.Key()] = need.Fixed == 0
+		}
+		for key := range keys {
+			if s := v.state.servers[key]; s.whole() {
+				for need, port := range s.intent.Value.Offered {
+					if !needs[need] {
+						idle[port] = key
+					}
+				}
+			}
+		}
+	}
+	return idle
+}
+
 // Servers returns the servers that keep wants (nil: all), sorted by region and account,
 // and the one revision at which they are shown.
 func (v *View) Servers(keep func(fleet.ServerKey) bool) (list []fleet.Gathered, revision int64) {
@@ -146,7 +174,7 @@ func gathered(intent *Versioned[fleet.Intent], status *Versioned[fleet.Status], 
 	}
 	if region != nil {
 		r := region.Value
-		g.Region = &r
+		g.Region, g.Intent, g.Offers = &r, g.Intent.Accepted(r), len(g.Intent.Offered) > 0
 	}
 	for name, t := range templates {
 		g.Templates[name] = t.Value

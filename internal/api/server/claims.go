@@ -93,7 +93,8 @@ func shownPorts(r fleet.Region, in fleet.Intent) map[string]int {
 	return ports
 }
 
-// portsInUse are the ports of a region's endpoint that the records say are somebody's.
+// portsInUse are the ports of a region's endpoint that the records say are somebody's. One
+// that was offered for a change that was never made is not: whoever takes it reclaims it.
 func (s *Server) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, error) {
 	used := map[int]bool{}
 	if r.Containers == nil {
@@ -103,8 +104,10 @@ func (s *Server) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, 
 	if err != nil {
 		return nil, err
 	}
-	for port := range taken {
-		used[port] = true
+	offers := s.view.IdleOffers(r.Containers.Endpoint)
+	for port, owner := range taken {
+		to, idle := offers[port]
+		used[port] = !idle || to != owner
 	}
 	for _, need := range fleet.PortNeeds(r) {
 		used[need.Fixed] = true
@@ -174,24 +177,23 @@ func (s *Server) taken(ctx context.Context, right *store.Right, at place, r flee
 	}
 	what := used.Reservation.String()
 	again := &store.ConflictError{What: what}
-	if slices.ContainsFunc(fleet.PortNeeds(r), func(n fleet.PortNeed) bool {
-		return n.Fixed == 0 && used.Reservation == store.ReservePort(r.Containers.Endpoint, in.Ports[n.Key()])
-	}) {
-		return again
-	}
 	g, spare, err := s.spare(ctx, used.Server, used.Reservation)
 	switch {
 	case err != nil:
 		return err
-	case !spare || dry && used.Until.IsZero():
-		return at.collision(what, used.Server)
-	case !used.Until.IsZero():
+	case spare && !used.Until.IsZero():
 		return at.kept(what, used.Server, used.Until)
+	case spare && !dry:
+		if err := s.reclaim(ctx, right, g, used); err != nil {
+			return err
+		}
+		return again
+	case slices.ContainsFunc(fleet.PortNeeds(r), func(n fleet.PortNeed) bool {
+		return n.Fixed == 0 && used.Reservation == store.ReservePort(r.Containers.Endpoint, in.Ports[n.Key()])
+	}):
+		return again
 	}
-	if err := s.reclaim(ctx, right, g, used); err != nil {
-		return err
-	}
-	return again
+	return at.collision(what, used.Server)
 }
 
 // place is where in a declaration a collision comes from, and what its author can do.
@@ -268,8 +270,9 @@ func (s *Server) spare(ctx context.Context, holder fleet.ServerKey, res store.Re
 	return g, d.Instance != "" && !slices.Contains(needs(*g.Region, d, g.Intent, g.Status), res), nil
 }
 
-// wouldClaim checks for a dry run what Claim checks for a write.
-func (s *Server) wouldClaim(ctx context.Context, key fleet.ServerKey, claims []store.Reservation) error {
+// claimable checks that a server can have what it needs; what its holder does not need is
+// given back, but by a dry run.
+func (s *Server) claimable(ctx context.Context, right *store.Right, key fleet.ServerKey, claims []store.Reservation, dry bool) error {
 	for _, res := range claims {
 		h, held, err := s.records.Holder(ctx, res)
 		if err != nil {
@@ -278,13 +281,18 @@ func (s *Server) wouldClaim(ctx context.Context, key fleet.ServerKey, claims []s
 		if !held || h.ServerKey == key {
 			continue
 		}
-		until := h.KeptFrom(key.Account, s.now())
-		if _, spare, err := s.spare(ctx, h.ServerKey, res); err != nil {
+		used := &store.UsedError{What: res.String(), By: "server " + h.String(), Server: h.ServerKey, Reservation: res, Until: h.KeptFrom(key.Account, s.now())}
+		g, spare, err := s.spare(ctx, h.ServerKey, res)
+		switch {
+		case err != nil:
 			return err
-		} else if spare && until.IsZero() {
-			continue
+		case !spare || !used.Until.IsZero():
+			return used
+		case !dry:
+			if err := s.reclaim(ctx, right, g, used); err != nil {
+				return err
+			}
 		}
-		return &store.UsedError{What: res.String(), By: "server " + h.String(), Server: h.ServerKey, Reservation: res, Until: until}
 	}
 	return nil
 }

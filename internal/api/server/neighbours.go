@@ -158,15 +158,23 @@ func disjoint(list []affected, at func(fleet.ServerKey) place) error {
 // cost is how much of a transaction the server takes.
 func (a affected) cost() int { return 3 + len(a.claims) + len(a.given) }
 
-// reserve takes what the affected servers will need, a bounded number at a time.
+// reserve takes what the affected servers will need, a bounded number at a time. What would
+// be refused is refused before anything is taken: nobody can change that meanwhile, for the
+// write runs alone.
 func (s *Server) reserve(ctx context.Context, right *store.Right, list []affected, at func(fleet.ServerKey) place, dry bool) error {
-	for len(list) > 0 {
+	for _, a := range list {
+		key := a.after.Intent.Key()
+		if err := s.claimable(ctx, right, key, a.claims, dry); err != nil {
+			return s.taken(ctx, right, at(key), *a.after.Region, a.after.Intent, dry, err)
+		}
+	}
+	for len(list) > 0 && !dry {
 		step, cost := 0, 0
 		for step < len(list) && (step == 0 || cost+list[step].cost() <= claimBudget) {
 			cost += list[step].cost()
 			step++
 		}
-		if err := s.reserveStep(ctx, right, list[:step], at, dry); err != nil {
+		if err := s.reserveStep(ctx, right, list[:step], at); err != nil {
 			return err
 		}
 		list = list[step:]
@@ -174,26 +182,20 @@ func (s *Server) reserve(ctx context.Context, right *store.Right, list []affecte
 	return nil
 }
 
-func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []affected, at func(fleet.ServerKey) place, dry bool) error {
+func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []affected, at func(fleet.ServerKey) place) error {
 	tx, something := s.records.BeginAt(s.now()), false
 	tx.Under(right)
 	var blame affected
 	for _, a := range list {
-		if len(a.claims)+len(a.given) == 0 {
+		if len(a.claims)+len(a.given) == 0 && !a.before.Offers {
 			continue
 		}
 		key := a.after.Intent.Key()
-		if dry {
-			if err := s.wouldClaim(ctx, key, a.claims); err != nil {
-				return s.taken(ctx, right, at(key), *a.after.Region, a.after.Intent, dry, err)
-			}
-			continue
-		}
 		prev := store.Versioned[fleet.Intent]{Value: a.before.Intent, Revision: a.before.IntentRevision, CreatedAt: a.before.Intent.CreatedAt}
-		if maps.Equal(a.before.Intent.Ports, a.after.Intent.Ports) {
+		if !a.before.Offers && maps.Equal(a.before.Intent.Ports, a.after.Intent.Ports) {
 			tx.RequireIntent(prev)
 		} else {
-			tx.PutIntent(prev, a.after.Intent)
+			tx.PutIntent(prev, offered(a.before.Intent, a.after.Intent.Ports))
 		}
 		tx.Claim(key, a.claims...)
 		// Only kept, not released: should the change not be made, the server needs them still.
@@ -212,9 +214,17 @@ func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []aff
 		}
 	}
 	if err != nil {
-		return s.taken(ctx, right, at(blame.after.Intent.Key()), *blame.after.Region, blame.after.Intent, dry, err)
+		return s.taken(ctx, right, at(blame.after.Intent.Key()), *blame.after.Region, blame.after.Intent, false, err)
 	}
 	return nil
+}
+
+// offered is the intent with the ports that it lacks as an offer: they are its own once the
+// change is made, which may yet be broken off (C12).
+func offered(in fleet.Intent, ports map[string]int) fleet.Intent {
+	in.Offered = maps.Clone(ports)
+	maps.DeleteFunc(in.Offered, func(need string, _ int) bool { return in.Ports[need] != 0 })
+	return in
 }
 
 // impact says what a proposal means for the servers that exist.

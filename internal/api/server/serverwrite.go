@@ -206,6 +206,7 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 // its ports and its reservations (P11, C12, H4).
 func (s *Server) storeServer(ctx context.Context, right *store.Right, declared fleet.Server, n neighbourhood, prev store.Versioned[fleet.Intent], f found, dry bool) (w api.Written[fleet.ServerView], err error) {
 	key, now := declared.Key(), s.now().UTC()
+	prev.Value = prev.Value.Accepted(n.region.Value)
 	next := prev.Value
 	next.Server, next.Generation = declared, prev.Value.Generation+1
 	if !prev.Exists() {
@@ -278,7 +279,7 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 	}
 	claims := needs(n.region.Value, desired, next, status)
 	if dry {
-		err = s.wouldClaim(ctx, key, claims)
+		err = s.claimable(ctx, right, key, claims, dry)
 	} else {
 		tx.Under(right)
 		n.require(tx)
