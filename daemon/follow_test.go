@@ -169,6 +169,7 @@ func TestExitCodes_areWhatTheHelpSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	nowhere := "http://" + nobody.Addr().String()
+	socket, _, _ := strings.Cut(strings.TrimPrefix(o.endpoints[0], "local=unix://"), ",")
 	nobody.Close()
 	var text bytes.Buffer
 	for _, tt := range []struct {
@@ -210,7 +211,7 @@ func TestExitCodes_areWhatTheHelpSays(t *testing.T) {
 		}
 		if err != nil {
 			said := err.Error()
-			for from, to := range map[string]string{nowhere: "http://127.0.0.1:1", bad: "TOKEN", strings.TrimPrefix(nowhere, "http://"): "127.0.0.1:1"} {
+			for from, to := range map[string]string{nowhere: "http://127.0.0.1:1", bad: "TOKEN", socket: "/no.sock", strings.TrimPrefix(nowhere, "http://"): "127.0.0.1:1"} {
 				said = strings.ReplaceAll(said, from, to)
 			}
 			fmt.Fprintf(&text, "$ kurad %s\nkurad: %s\n[%d]\n\n", strings.ReplaceAll(strings.ReplaceAll(strings.Join(tt.args, " "), nowhere, "http://127.0.0.1:1"), bad, "TOKEN"), said, tt.code)
