@@ -30,9 +30,10 @@ type call struct {
 	permitted  bool        // the route let it in
 	code       fleet.Code  // of the problem that was answered
 	detail     string
-	retryAfter int  // seconds
-	unwritten  int  // refusals before it that are not in the audit log
-	unaudited  bool // it is one of those
+	retryAfter int      // seconds
+	unwritten  int      // refusals before it that are not in the audit log
+	unaudited  bool     // it is one of those
+	leave      []func() // gives back what it holds of shares
 }
 
 // callOf returns the call of a request, an empty one outside of any.

@@ -115,14 +115,26 @@ func (s *Server) withLogin(mux *http.ServeMux, next http.Handler) http.Handler {
 		if _, pattern := mux.Handler(r); s.public[pattern] {
 			s.tellEnded(r.RemoteAddr)
 			r.Body = http.NoBody
+			if isNewcomer(r.Context()) { // keeps no connection (G8)
+				w.Header().Set("Connection", "close")
+			}
 			next.ServeHTTP(w, r)
 			return
 		}
-		if err := s.login(r.Context(), callOf(r.Context()), r.RemoteAddr, r.Header.Get("Authorization")); err != nil {
+		err := s.login(r.Context(), callOf(r.Context()), r.RemoteAddr, r.Header.Get("Authorization"))
+		if err == nil {
+			s.tellEnded(r.RemoteAddr)
+			err = s.over(r.Context(), show(r.Context(), caller(r.Context())))
+		}
+		if err != nil {
+			w.Header().Set("Connection", "close")
 			writeProblem(w, r, s.fail(r.Context(), err).Problem)
 			return
 		}
-		s.tellEnded(r.RemoteAddr)
+		if err := s.hold(r.Context(), s.shares.requests, 1); err != nil {
+			writeProblem(w, r, s.fail(r.Context(), err).Problem)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -142,6 +154,27 @@ func (s *Server) authorize(r route) func(huma.Context, func(huma.Context)) {
 		c.permitted = true
 		next(ctx)
 	}
+}
+
+// hold gives the caller of a request n more of what a pool shares out, until it was answered.
+func (s *Server) hold(ctx context.Context, p *pool, n int) error {
+	leave, err := p.take(caller(ctx), n)
+	if err != nil {
+		return s.over(ctx, err)
+	}
+	c := callOf(ctx)
+	c.leave = append(c.leave, leave)
+	return nil
+}
+
+// over notes with a call that a share is used up: it is to come back soon, and is no news for
+// the audit log.
+func (s *Server) over(ctx context.Context, err error) error {
+	if err != nil {
+		c := callOf(ctx)
+		c.retryAfter, c.unaudited = 1, true
+	}
+	return err
 }
 
 // login finds the token of a call. Failures count against the address they come from.

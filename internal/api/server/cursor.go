@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -85,13 +86,16 @@ func pageOf[T, W any](s *Server, l store.Listing[T], err error, show func(store.
 }
 
 const (
-	maxSnapshots = 16
 	snapshotLife = time.Minute
+	// snapshotRest is after how long without a next page a list may go for another one of the
+	// same token.
+	snapshotRest = 5 * time.Second
 )
 
 // snapshots keep the rest of lists of servers whose first page was given out, so that
 // all pages show one revision. They are few and short-lived: whoever comes too late
-// begins again. Where there are too many, the one that was used longest ago goes.
+// begins again. Where a token has too many, one that it has not gone on with goes; where there are
+// too many in all, the one that whoever has the most used longest ago.
 type snapshots struct {
 	now func() time.Time
 
@@ -103,21 +107,38 @@ type snapshots struct {
 type snapshot struct {
 	id      int64
 	used    time.Time
+	token   string // who lists
 	sees    string // account prefix of who lists: nobody goes on with a list of another view
 	servers []fleet.Gathered
 }
 
 // keep stores a list and returns its id.
-func (s *snapshots) keep(sees string, servers []fleet.Gathered) int64 {
+func (s *snapshots) keep(token fleet.Token, servers []fleet.Gathered) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
-	if len(s.kept) == maxSnapshots {
-		s.kept = slices.Delete(s.kept, 0, 1)
+	has := map[string]int{}
+	most := ""
+	for _, k := range s.kept {
+		if has[k.token]++; has[k.token] > has[most] {
+			most = k.token
+		}
+	}
+	of := func(token string) int {
+		return slices.IndexFunc(s.kept, func(k *snapshot) bool { return k.token == token })
+	}
+	share := shareOfKeptLists
+	switch own := of(token.ID); {
+	case has[token.ID] >= share.each && s.now().Sub(s.kept[own].used) < snapshotRest:
+		return 0, share.mine(token)
+	case has[token.ID] >= share.each:
+		s.kept = slices.Delete(s.kept, own, own+1)
+	case len(s.kept) >= share.all:
+		s.kept = slices.Delete(s.kept, of(most), of(most)+1)
 	}
 	s.next++
-	s.kept = append(s.kept, &snapshot{id: s.next, used: s.now(), sees: sees, servers: servers})
-	return s.next
+	s.kept = append(s.kept, &snapshot{id: s.next, used: s.now(), token: token.ID, sees: token.AccountPrefix, servers: servers})
+	return s.next, nil
 }
 
 // get returns a kept list.
@@ -153,7 +174,7 @@ func (s *Server) keepsPage(page string) bool {
 
 // pageOfServers cuts a page out of a list, which it keeps where more follows. Cursor
 // is "", or names the list and where the page begins.
-func (s *Server) pageOfServers(in PageInput, sees string, first func() ([]fleet.Gathered, error)) ([]fleet.Gathered, string, error) {
+func (s *Server) pageOfServers(ctx context.Context, in PageInput, first func() ([]fleet.Gathered, error)) ([]fleet.Gathered, string, error) {
 	var id int64
 	var from int
 	var all []fleet.Gathered
@@ -170,7 +191,7 @@ func (s *Server) pageOfServers(in PageInput, sees string, first func() ([]fleet.
 		if _, err := fmt.Sscanf(f[1]+" "+f[2], "%d %d", &id, &from); err != nil {
 			return nil, "", errPageExpired
 		}
-		if all, ok = s.snapshots.get(id, sees); !ok || from < 0 || from > len(all) {
+		if all, ok = s.snapshots.get(id, caller(ctx).AccountPrefix); !ok || from < 0 || from > len(all) {
 			return nil, "", errPageExpired
 		}
 	}
@@ -179,7 +200,10 @@ func (s *Server) pageOfServers(in PageInput, sees string, first func() ([]fleet.
 		return all[from:to], "", nil
 	}
 	if id == 0 {
-		id = s.snapshots.keep(sees, all)
+		var err error
+		if id, err = s.snapshots.keep(caller(ctx), all); err != nil {
+			return nil, "", s.over(ctx, err)
+		}
 	}
 	return all[from:to], s.cursor(s.changes.id, revisionText(id), strconv.Itoa(to)), nil
 }

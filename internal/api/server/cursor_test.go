@@ -1,43 +1,67 @@
 package server
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// So many lists go on at a time, and the one that nobody goes on with makes room.
-func TestSnapshots_theListThatWasUsedLongestAgoGoesFirst(t *testing.T) {
+// So many lists of a token go on at a time, and the one that it does not go on with makes room.
+func TestG8_theUnfinishedListsOfATokenAreItsOwnMatter(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := &snapshots{now: func() time.Time { return now }}
-	var ids []int64
-	for range 16 {
-		ids = append(ids, s.keep("", make([]fleet.Gathered, 1)))
+	keep := func(token string) (int64, error) {
+		return s.keep(fleet.Token{ID: token, Name: token}, make([]fleet.Gathered, 1))
 	}
 	kept := func(id int64) bool { _, ok := s.get(id, ""); return ok }
-	for _, id := range ids {
-		if !kept(id) {
-			t.Errorf("list %d of 16 is gone", id)
-		}
+	other, err := keep("other")
+	if err != nil {
+		t.Fatal(err)
 	}
+	var ids []int64
+	for range shareOfKeptLists.each {
+		id, err := keep("greedy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if _, err := keep("greedy"); fleet.CodeOf(err) != api.CodeRateLimited {
+		t.Errorf("one too many: %v", err)
+	}
+	now = now.Add(snapshotRest)
 	if !kept(ids[0]) { // the oldest is in use
 		t.Fatal("the oldest list is gone")
 	}
-	s.keep("", nil)
+	last, err := keep("greedy")
+	if err != nil {
+		t.Errorf("once it has not gone on with one: %v", err)
+	}
 	if _, ok := s.get(ids[0], "team-"); ok {
 		t.Error("a list is shown to somebody of another view")
 	}
 	for i, id := range ids {
 		if want := i != 1; kept(id) != want {
-			t.Errorf("list %d, used %d of 16: kept %t, want %t", id, i, !want, want)
+			t.Errorf("list %d: kept %t, want %t", id, !want, want)
 		}
 	}
-	if len(s.kept) != 16 {
-		t.Errorf("%d lists are kept", len(s.kept))
+	if !kept(other) {
+		t.Error("the other token's list is gone")
+	}
+	// All together: who has the most gives one.
+	for i := len(s.kept); i < shareOfKeptLists.all; i++ {
+		if _, err := keep(fmt.Sprint("one of many ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := keep("yet another"); err != nil || len(s.kept) != shareOfKeptLists.all || kept(last) || !kept(other) {
+		t.Errorf("%v; %d lists are kept, that of the one who has most: %t, the other's: %t", err, len(s.kept), kept(last), kept(other))
 	}
 	now = now.Add(snapshotLife)
-	if kept(ids[2]) || len(s.kept) != 0 {
+	if kept(ids[3]) || len(s.kept) != 0 {
 		t.Errorf("%d lists that nobody went on with are kept", len(s.kept))
 	}
 }

@@ -65,11 +65,9 @@ func (s *Server) waitEvents(ctx context.Context, in *eventsInput, of func(fleet.
 		known = after <= s.view.Revision()
 	}
 	if known {
-		leave, err := s.mayWait()
-		if err != nil {
+		if err := s.hold(ctx, s.shares.polls, 1); err != nil {
 			return api.EventChanges{}, err
 		}
-		defer leave()
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -93,6 +91,9 @@ func (s *Server) waitEvents(ctx context.Context, in *eventsInput, of func(fleet.
 		case <-ctx.Done():
 			return api.EventChanges{}, ctx.Err()
 		}
+	}
+	if err := s.hold(ctx, s.shares.lists, 1); err != nil {
+		return api.EventChanges{}, err
 	}
 	events, at, err := s.newestEvents(ctx, in.Limit, of)
 	return api.EventChanges{Full: true, Items: values(events), Cursor: s.eventCursor(at)}, err

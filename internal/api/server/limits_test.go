@@ -220,13 +220,19 @@ func TestLogins_countWhatTheStoreCannotTell(t *testing.T) {
 }
 
 // The body is large enough for the server not to wait for it before it answers.
-func TestLogins_withoutATokenNothingOfABodyIsRead(t *testing.T) {
+func TestG8_nothingIsReadOfABodyThatIsNotPermitted(t *testing.T) {
 	w := newWorld(t)
+	reader, limited := w.token("reader", fleet.ScopeRead), w.limited("team-a", fleet.ScopeWrite, "team-a-")
+	w.viewed()
 	for request, want := range map[string]string{
-		"PUT /v1/accounts/a HTTP/1.1\r\n":                                         " 401 ",
-		"PUT /v1/accounts/a HTTP/1.1\r\nAuthorization: Bearer kura_a_b\r\n":       " 401 ",
-		"POST /x HTTP/1.1\r\n":                                                    " 401 ",
-		"GET /healthz HTTP/1.1\r\n":                                               " 200 ",
+		"PUT /v1/accounts/a HTTP/1.1\r\n":                                          " 401 ",
+		"PUT /v1/accounts/a HTTP/1.1\r\nAuthorization: Bearer kura_a_b\r\n":        " 401 ",
+		"PUT /v1/accounts/a HTTP/1.1\r\nAuthorization: Bearer " + reader + "\r\n":  " 403 ",
+		"PUT /v1/accounts/a HTTP/1.1\r\nAuthorization: Bearer " + limited + "\r\n": " 403 ",
+		"GET /v1/accounts HTTP/1.1\r\nAuthorization: Bearer " + reader + "\r\n":    " 200 ",
+		"POST /x HTTP/1.1\r\nAuthorization: Bearer " + w.admin + "\r\n":            " 404 ",
+		"POST /x HTTP/1.1\r\n":      " 401 ",
+		"GET /healthz HTTP/1.1\r\n": " 200 ",
 		"GET /healthz HTTP/1.1\r\nAuthorization: Bearer " + w.admin + "\r\n":      " 200 ",
 		"PUT /v1/accounts/a HTTP/1.1\r\n" + api.HeaderEnvironment + ": other\r\n": " 421 ",
 	} {

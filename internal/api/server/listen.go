@@ -6,15 +6,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/net/netutil"
-
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
-
-// maxConnections is how many connections are open at once; more wait to be accepted.
-// Each long poll of a client without HTTP/2 holds one.
-const maxConnections = 2048
 
 // HTTPServer returns an http.Server for the handler with every limit set. An answer
 // may take as long as the longest wait; a request must arrive quickly.
@@ -26,11 +20,15 @@ func HTTPServer(addr string, handler http.Handler, log hclog.Logger) *http.Serve
 		WriteTimeout:      api.MaxWait + 30*time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		// What a client may send before anybody reads it, for each of its connections.
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 128, MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: 64 << 10},
+		ConnContext: withConnection,
+		ConnState:   noteState,
+		ErrorLog:    log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 }
 
-// Listen opens the daemon's address, for a bounded number of connections. Unless TLS is put on
+// Listen opens the daemon's address, and shares its connections out. Unless TLS is put on
 // it (Certificate.Secure), that must be a loopback one: a token in the clear is no token.
 func Listen(addr string, secure bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
@@ -45,5 +43,5 @@ func Listen(addr string, secure bool) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return netutil.LimitListener(l, maxConnections), nil
+	return newConnections(l), nil
 }

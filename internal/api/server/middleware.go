@@ -8,6 +8,10 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -19,7 +23,13 @@ func (s *Server) withRequestID(next http.Handler) http.Handler {
 		w.Header().Set(api.HeaderRequestID, id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, &call{id: id})))
+		c := &call{id: id}
+		defer func() {
+			for _, leave := range c.leave {
+				leave()
+			}
+		}()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
 	})
 }
 
@@ -92,28 +102,49 @@ func (s *Server) withEnvironment(next http.Handler) http.Handler {
 	})
 }
 
-const tooLarge = "the body is over 1 MiB, which no object of kurad needs; send less"
+// readBody is huma's middleware that reads the body of a call that its route permits: one which
+// is too large is told apart from one that broke off. Until the answer the body counts
+// against its caller's share.
+func (s *Server) readBody(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	if !changing(r.Method) || r.Body == nil || r.Body == http.NoBody {
+		r.Body = http.NoBody
+		next(ctx)
+		return
+	}
+	size := int64(api.MaxBody) // where it does not say
+	if r.ContentLength >= 0 {
+		size = min(size, r.ContentLength)
+	}
+	if err := s.hold(r.Context(), s.shares.bodies, int(size)); err != nil {
+		s.refuse(ctx, err)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		s.refuse(ctx, fleet.Errorf(fleet.CodeTooLarge, "the body is over 1 MiB, which no object of kurad needs; send less"))
+		return
+	}
+	if err != nil {
+		writeProblem(w, r, api.Problem{Status: http.StatusBadRequest, Code: fleet.CodeInvalid, Detail: "the body broke off before its end; send the request again"})
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	next(ctx)
+}
 
-// withLimits reads the body, so that one which is too large is told apart from one
-// that broke off.
-func (s *Server) withLimits(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Body == nil || r.Body == http.NoBody {
-			next.ServeHTTP(w, r)
-			return
+// countList is huma's middleware of a list: until it is sent it counts against its caller's share.
+// Long polls have one of their own, unless they turn out to list everything.
+func (s *Server) countList(r route) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		if strings.HasPrefix(r.id, "list-") && ctx.Query("wait") == "" && ctx.Query("after") == "" {
+			if err := s.hold(ctx.Context(), s.shares.lists, 1); err != nil {
+				s.refuse(ctx, err)
+				return
+			}
 		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
-		if _, over := errors.AsType[*http.MaxBytesError](err); over {
-			writeProblem(w, r, api.Problem{Status: http.StatusRequestEntityTooLarge, Code: fleet.CodeTooLarge, Detail: tooLarge})
-			return
-		}
-		if err != nil {
-			writeProblem(w, r, api.Problem{Status: http.StatusBadRequest, Code: fleet.CodeInvalid, Detail: "the body broke off before its end; send the request again"})
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		next.ServeHTTP(w, r)
-	})
+		next(ctx)
+	}
 }
 
 // withRoute answers what no route does. Its 404 is not that of an object: a client must

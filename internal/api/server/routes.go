@@ -83,9 +83,9 @@ func handle[I, O any](s *Server, r route, h func(context.Context, *I) (*O, error
 	op := huma.Operation{
 		OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary, DefaultStatus: r.status,
 		Extensions:       map[string]any{"x-kura-scope": string(r.scope), "x-kura-accounts": string(r.about)},
-		Middlewares:      huma.Middlewares{s.authorize(r), s.passOn(r)},
+		Middlewares:      huma.Middlewares{s.authorize(r), s.readBody, s.countList(r), s.passOn(r)},
 		SkipValidateBody: true,
-		MaxBodyBytes:     api.MaxBody + 1, // withLimits has checked it
+		MaxBodyBytes:     api.MaxBody + 1, // readBody has checked it
 		BodyReadTimeout:  -1,              // and read it; a deadline would end the request's context in the middle of a write
 		Security:         []map[string][]string{{"token": {}}},
 		Responses:        map[string]*huma.Response{"default": s.problemResponse()},

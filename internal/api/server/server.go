@@ -109,7 +109,7 @@ type Server struct {
 
 	changes   *changes
 	snapshots *snapshots
-	waiters   chan struct{}
+	shares    shares
 	ended     chan struct{} // closed by Close
 	close     sync.Once
 
@@ -147,7 +147,7 @@ func New(cfg Config) (*Server, error) {
 	s.changes = follow(s.view)
 	s.snapshots = &snapshots{now: s.now}
 	s.logins = newLogins(cfg.FailedLogins, s.now)
-	s.waiters = make(chan struct{}, maxWaiters)
+	s.shares = newShares()
 	s.ended = make(chan struct{})
 	return s, s.routes()
 }
@@ -177,6 +177,6 @@ func (s *Server) routes() error {
 		return fmt.Errorf("write the OpenAPI document: %w", err)
 	}
 	s.document = document
-	s.handler = s.withRequestID(s.withAudit(s.withRecover(s.withEnvironment(s.withLogin(mux.ServeMux, s.withLimits(s.withRoute(mux.ServeMux)))))))
+	s.handler = s.withRequestID(s.withAudit(s.withRecover(s.withEnvironment(s.withLogin(mux.ServeMux, s.withRoute(mux.ServeMux))))))
 	return nil
 }

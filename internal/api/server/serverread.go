@@ -217,7 +217,7 @@ func (s *Server) listServers(ctx context.Context, in *listServersInput) (*listSe
 		}
 		return &listServersOutput{serversBody{changes}}, nil
 	}
-	page, next, err := s.pageOfServers(in.PageInput, caller(ctx).AccountPrefix, func() ([]fleet.Gathered, error) {
+	page, next, err := s.pageOfServers(ctx, in.PageInput, func() ([]fleet.Gathered, error) {
 		if err := s.catchUp(ctx); err != nil {
 			return nil, err
 		}

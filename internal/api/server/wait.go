@@ -9,9 +9,6 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// maxWaiters is how many long polls are held at once.
-const maxWaiters = 512
-
 // waitServers answers the long poll of a region; "": of all.
 func (s *Server) waitServers(ctx context.Context, region, wait, after string) (api.ServerChanges, error) {
 	visible := visible(ctx)
@@ -22,6 +19,9 @@ func (s *Server) waitServers(ctx context.Context, region, wait, after string) (a
 	}
 	out := api.ServerChanges{Full: !known, Items: []fleet.ServerView{}, Cursor: s.waitCursor(at)}
 	if !known {
+		if err := s.hold(ctx, s.shares.lists, 1); err != nil {
+			return api.ServerChanges{}, err
+		}
 		list, _ := s.view.Servers(of)
 		for _, g := range list {
 			out.Items = append(out.Items, s.show(g))
@@ -78,11 +78,9 @@ func (s *Server) wait(ctx context.Context, wait, after string, of func(fleet.Ser
 	if !ok {
 		return nil, s.changes.now(), false, s.catchUp(ctx)
 	}
-	leave, err := s.mayWait()
-	if err != nil {
+	if err := s.hold(ctx, s.shares.polls, 1); err != nil {
 		return nil, 0, false, err
 	}
-	defer leave()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
@@ -100,16 +98,6 @@ func (s *Server) wait(ctx context.Context, wait, after string, of func(fleet.Ser
 		case <-ctx.Done():
 			return nil, at, true, ctx.Err()
 		}
-	}
-}
-
-// mayWait takes a place among those who wait, until leave gives it back.
-func (s *Server) mayWait() (leave func(), err error) {
-	select {
-	case s.waiters <- struct{}{}:
-		return func() { <-s.waiters }, nil
-	default:
-		return nil, fleet.Errorf(fleet.CodeUnavailable, "%d clients wait already; try again", maxWaiters)
 	}
 }
 
