@@ -193,3 +193,13 @@ func (k *kurad) token(r api.TokenRequest) string {
 	}
 	return made.Token.Reveal()
 }
+
+// url is where the daemon's API answers.
+func (k *kurad) url() string {
+	k.t.Helper()
+	endpoint, err := os.ReadFile(filepath.Join(k.dir, endpointFile))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(endpoint))
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -243,5 +244,29 @@ func TestG7_theDaemonEndsWhenTheStoreStops(t *testing.T) {
 		}
 	case <-time.After(late):
 		t.Fatal("the daemon goes on without a store")
+	}
+}
+
+func TestG9_livenessHasAListenerOfItsOwnIfAskedFor(t *testing.T) {
+	o := optionsFor(t)
+	o.health = "127.0.0.1:0"
+	p := startInProcess(t, o)
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/version": 404, "/": 404} {
+		res, err := http.Get("http://" + p.daemon.health.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
+		}
+	}
+	taken := optionsFor(t)
+	taken.health = p.daemon.health.Addr().String()
+	if _, err := newDaemon(t.Context(), taken, hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "--health-listen") {
+		t.Errorf("%v", err)
+	}
+	if err := p.end(); err != nil {
+		t.Error(err)
 	}
 }

@@ -31,6 +31,7 @@ type options struct {
 	dataDir      string
 	store        storeOptions
 	listen       string
+	health       string
 	tls          tlsOptions
 	auditLog     string
 	advertise    string
@@ -76,6 +77,7 @@ func serveCommand() *cobra.Command {
 	f.StringVar(&o.dataDir, "data-dir", defaultDataDir(), "where the store and the first token are kept (KURA_DATA_DIR)")
 	o.store.flags(f)
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7433", "address of the API; any other than loopback needs TLS")
+	f.StringVar(&o.health, "health-listen", "", "address that answers /healthz and /readyz alone, without TLS, whatever goes on at --listen, for example 0.0.0.0:7434; none by default")
 	o.tls.flags(f)
 	f.StringVar(&o.auditLog, "audit-log", "", "file of the audit log; by default <data-dir>/audit.log")
 	f.StringVar(&o.advertise, "advertise", "", "URL at which the other kurads of the same store reach this one; by default where it listens")
@@ -133,6 +135,7 @@ type daemon struct {
 	api        *server.Server
 	audit      *audit.Log
 	listener   net.Listener
+	health     net.Listener // nil: there is none
 	advertised string
 }
 
@@ -190,6 +193,11 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	}()
 	if d.listener, err = server.Listen(o.listen, o.tls.on()); err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	if o.health != "" {
+		if d.health, err = server.ListenHealth(o.health); err != nil {
+			return nil, fmt.Errorf("--health-listen: %w", err)
+		}
 	}
 	if d.store, err = o.store.open(ctx, o.dataDir, env.Name, log.Named("store")); err != nil {
 		return nil, err
@@ -273,6 +281,20 @@ func (d *daemon) run(ctx context.Context) error {
 		}
 		return nil
 	})
+	if d.health != nil {
+		health := server.HTTPServer(d.health.Addr().String(), d.api.Health(), d.log.Named("health"))
+		group.Go(func() error {
+			if err := health.Serve(d.health); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("serve --health-listen: %w", err)
+			}
+			return nil
+		})
+		group.Go(func() error {
+			<-ctx.Done()
+			return health.Close()
+		})
+		d.log.Info("liveness and readiness are answered", "address", d.health.Addr())
+	}
 	group.Go(func() error {
 		select {
 		case <-d.store.Failed():
@@ -316,6 +338,9 @@ func (d *daemon) heard(u store.Update) {
 func (d *daemon) close() {
 	if d.listener != nil {
 		_ = d.listener.Close() // closed already where the server was shut down
+	}
+	if d.health != nil {
+		_ = d.health.Close() // as above
 	}
 	if d.audit != nil {
 		if err := d.audit.Close(); err != nil {

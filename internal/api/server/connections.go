@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -32,10 +31,14 @@ type connection struct {
 	all   *connections
 	from  netip.Prefix
 	token string    // whose it is; "" of a newcomer
-	idle  bool      // no request is under way
-	moved time.Time // when a request began or ended last
+	busy  int       // requests under way
+	moved time.Time // when it came, or a request began or ended last
 	gone  bool
 }
+
+// graceOfNewcomers is the time that each has to say something, however many come. Until then
+// those that come wait to be accepted.
+const graceOfNewcomers = 200 * time.Millisecond
 
 type group map[*connection]struct{}
 
@@ -49,14 +52,35 @@ func (a *connections) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	in := &connection{Conn: c, all: a, from: sourceOf(c.RemoteAddr().String()), moved: time.Now()}
+	for {
+		wait := a.admit(in)
+		if wait <= 0 {
+			return in, nil
+		}
+		time.Sleep(wait)
+	}
+}
+
+// admit counts a newcomer, for whom another one goes where there are too many, or says for how
+// long to wait.
+func (a *connections) admit(in *connection) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.new >= newcomers {
-		largest(a.from).oldest(func(*connection) bool { return true }).end()
+		most := largest(a.from)
+		out := most.oldest(isIdle)
+		if out == nil {
+			out = most.oldest(func(*connection) bool { return true })
+		}
+		if wait := time.Until(out.moved.Add(graceOfNewcomers)); wait > 0 {
+			return wait
+		}
+		out.end()
 	}
-	in := &connection{Conn: c, all: a, from: sourceOf(c.RemoteAddr().String()), moved: time.Now()}
+	in.moved = time.Now()
 	in.enter()
-	return in, nil
+	return 0
 }
 
 // Close implements net.Conn.
@@ -131,7 +155,7 @@ func (g group) oldest(will func(*connection) bool) (oldest *connection) {
 	return oldest
 }
 
-func isIdle(c *connection) bool { return c.idle }
+func isIdle(c *connection) bool { return c.busy == 0 }
 
 // show says whose a connection is, once it has shown a valid token. Where that has too many,
 // one of its own that is idle ends for it; where all have, one of whoever has the most.
@@ -162,38 +186,36 @@ func (c *connection) show(token fleet.Token) error {
 	return nil
 }
 
-// moves notes that a request begins or has ended.
-func (c *connection) moves(idle bool) {
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
-	c.idle, c.moved = idle, time.Now()
-}
-
-// connectionOf finds the connection below TLS.
-func connectionOf(c net.Conn) (*connection, bool) {
-	if secure, ok := c.(*tls.Conn); ok {
-		c = secure.NetConn()
+// begins notes that a request is under way, until ended.
+func (c *connection) begins() (ended func()) {
+	note := func(n int) {
+		c.all.mu.Lock()
+		defer c.all.mu.Unlock()
+		c.busy, c.moved = c.busy+n, time.Now()
 	}
-	in, ok := c.(*connection)
-	return in, ok
+	note(1)
+	return func() { note(-1) }
 }
 
 type connectionKey struct{}
 
-// withConnection makes a connection known to its requests, and note them, and is for
-// http.Server.
+// withConnection makes a connection known to its requests, and is for http.Server.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
-	if in, ok := connectionOf(c); ok {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	if in, ok := c.(*connection); ok {
 		return context.WithValue(ctx, connectionKey{}, in)
 	}
 	return ctx
 }
 
-// noteState is for http.Server.
-func noteState(c net.Conn, state http.ConnState) {
-	if in, ok := connectionOf(c); ok && (state == http.StateActive || state == http.StateIdle) {
-		in.moves(state == http.StateIdle)
+// underWay notes a request with its connection, until ended.
+func underWay(ctx context.Context) (ended func()) {
+	if c, ok := ctx.Value(connectionKey{}).(*connection); ok {
+		return c.begins()
 	}
+	return func() {}
 }
 
 // show says whose the connection of a request is.

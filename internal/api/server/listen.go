@@ -23,7 +23,6 @@ func HTTPServer(addr string, handler http.Handler, log hclog.Logger) *http.Serve
 		// What a client may send before anybody reads it, for each of its connections.
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 128, MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: 64 << 10},
 		ConnContext: withConnection,
-		ConnState:   noteState,
 		ErrorLog:    log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 }
@@ -39,6 +38,11 @@ func Listen(addr string, secure bool) (net.Listener, error) {
 		return nil, fleet.Errorf(fleet.CodeInvalid, "listen address %q: without TLS it must be a loopback address such as 127.0.0.1, "+
 			"for tokens would cross the network in the clear; give a certificate with --tls-cert and --tls-key, or let kurad make one with --tls-generate", addr)
 	}
+	return ListenHealth(addr)
+}
+
+// ListenHealth opens an address at which nobody shows a token, any there is.
+func ListenHealth(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err

@@ -167,6 +167,15 @@ func (s *Server) Close() {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
+// Health answers what needs no token and nothing else, for a listener of its own (G9).
+func (s *Server) Health() http.Handler {
+	mux := http.NewServeMux()
+	for pattern := range s.public {
+		mux.Handle(pattern, s)
+	}
+	return mux
+}
+
 // routes builds the handler: the routes behind everything that each request passes.
 func (s *Server) routes() error {
 	mux := &verbMux{ServeMux: http.NewServeMux(), verbs: map[string]map[string]http.HandlerFunc{}}

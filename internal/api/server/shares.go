@@ -13,7 +13,7 @@ import (
 // Eight runs of Terraform with one token, each with ten regions and sixteen requests at once,
 // take less than half of each share.
 var (
-	shareOfConnections = share{"connections", 512, 1792, 128}
+	shareOfConnections = share{"connections", 512, 1536, 128}
 	shareOfRequests    = share{"requests", 512, 2048, 128}
 	shareOfPolls       = share{"long polls", 128, 512, 64}
 	shareOfLists       = share{"lists", 32, 128, 16}
@@ -22,7 +22,7 @@ var (
 )
 
 // newcomers is how many connections may be open that have not shown a valid token.
-const newcomers = 256
+const newcomers = 512
 
 // share is how much there is of something: for one token, for all together, and of that for
 // admins only.
