@@ -63,6 +63,7 @@ const (
 	ReasonRetrying  Reason = "Retrying"
 	ReasonWaiting   Reason = "WaitingForEndpoint"
 	ReasonStalled   Reason = "Stalled"
+	ReasonSilent    Reason = "ControllerSilent" // the controller has not looked at what was applied (K8)
 	ReasonHeld      Reason = "Held"
 
 	// EndpointReady, GlobalEndpointReady (R1)
@@ -115,11 +116,11 @@ type ConditionRule struct {
 // ConditionRules lists every condition type, in the order in which they are shown.
 func ConditionRules() []ConditionRule {
 	return []ConditionRule{
-		{ConditionReady, SetterProjection, "summary: the server is active, answers, and nothing is open", []Reason{ReasonReady, ReasonAbsent, ReasonRollingOut, ReasonDrifted, ReasonUnparsableImage, ReasonEndpointNotReady, ReasonGlobalNotReady, ReasonStalled, ReasonURLMove, ReasonHeld, ReasonDeleting, ReasonNotObservedYet, ReasonForeignInstance, ReasonCrashLoop, ReasonImagePullFailed, ReasonCreateFailed, ReasonStartFailed, ReasonStopFailed, ReasonRemoveFailed, ReasonForbidden, ReasonInvalid, ReasonNamespaceGone, ReasonFieldConflict, ReasonPlanTimedOut, ReasonUnknownRegion, ReasonNotRenderable, ReasonForeignOwner, ReasonOwnershipUnknown}},
+		{ConditionReady, SetterProjection, "summary: the server is active, answers, and nothing is open", []Reason{ReasonReady, ReasonAbsent, ReasonRollingOut, ReasonDrifted, ReasonUnparsableImage, ReasonEndpointNotReady, ReasonGlobalNotReady, ReasonStalled, ReasonSilent, ReasonURLMove, ReasonHeld, ReasonDeleting, ReasonNotObservedYet, ReasonForeignInstance, ReasonCrashLoop, ReasonImagePullFailed, ReasonCreateFailed, ReasonStartFailed, ReasonStopFailed, ReasonRemoveFailed, ReasonForbidden, ReasonInvalid, ReasonNamespaceGone, ReasonFieldConflict, ReasonPlanTimedOut, ReasonUnknownRegion, ReasonNotRenderable, ReasonForeignOwner, ReasonOwnershipUnknown}},
 		{ConditionInstanceObserved, SetterProjection, "the newest read of the runtime answered about this instance", []Reason{ReasonObserved, ReasonNotObservedYet, ReasonEndpointUnreachable, ReasonRuntimeRefused, ReasonRuntimeError, ReasonTypeNotServed, ReasonUnknownRegion, ReasonNotRenderable}},
 		{ConditionImageConverged, SetterProjection, "every carrier of the image runs the desired one", []Reason{ReasonConverged, ReasonAbsent, ReasonDrifted, ReasonRollingOut, ReasonUnparsableImage, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
 		{ConditionManifestConverged, SetterProjection, "every service runs from the desired document", []Reason{ReasonConverged, ReasonAbsent, ReasonServiceMissing, ReasonServiceStopped, ReasonDocumentDiffers, ReasonSchemaTooOld, ReasonFieldConflict, ReasonTerminating, ReasonCrashLoop, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
-		{ConditionProgressing, SetterProjection, "work is under way or due", []Reason{ReasonSettled, ReasonReplacing, ReasonApplying, ReasonRetrying, ReasonWaiting, ReasonStalled, ReasonHeld, ReasonDeleting, ReasonNotObservedYet}},
+		{ConditionProgressing, SetterProjection, "work is under way or due", []Reason{ReasonSettled, ReasonReplacing, ReasonApplying, ReasonRetrying, ReasonWaiting, ReasonStalled, ReasonSilent, ReasonHeld, ReasonDeleting, ReasonNotObservedYet}},
 		{ConditionEndpointReady, SetterProjection, "the declared endpoint answers right now", []Reason{ReasonReady, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},
 		{ConditionGlobalEndpointReady, SetterProjection, "the declared global endpoint answers right now", []Reason{ReasonReady, ReasonNotApplicable, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},
 		{ConditionDNSOwned, SetterProjection, "the ownership records of the declared host say ours", []Reason{ReasonOwned, ReasonNotApplicable, ReasonForeignOwner, ReasonOwnershipUnknown}},

@@ -86,6 +86,11 @@ type KubeInstance struct {
 	PublicURL     string `json:"public_url,omitempty"`
 	ReadyReplicas int    `json:"ready_replicas,omitempty"`
 	Message       string `json:"message,omitempty"`
+	// Generation is metadata.generation: each change of the spec makes another (K8).
+	Generation int64 `json:"-"`
+	// Written tells one write of the status from another, those that change nothing else than
+	// lastReconciledAt included; "": nobody has written any (K8).
+	Written string `json:"-"`
 	// Revision is the annotation: of the document that was applied last.
 	Revision string `json:"revision,omitempty"`
 	// RestartMark is the annotation LabelRestartMark: what a redeploy changed last (P12).
@@ -100,6 +105,50 @@ type KubeInstance struct {
 	Held []FieldDifference `json:"held,omitempty"`
 	// Dropped are the desired fields that the live schema does not have (K3), sorted.
 	Dropped []string `json:"dropped,omitempty"`
+}
+
+// KubeState tells the states of one KuraInstance apart.
+type KubeState struct {
+	UID           string `json:"uid,omitempty"`
+	Generation    int64  `json:"generation,omitempty"`
+	ObservedImage string `json:"observed_image,omitempty"`
+	Written       string `json:"written,omitempty"`
+}
+
+// State is the instance's.
+func (i KubeInstance) State() KubeState {
+	return KubeState{UID: i.UID, Generation: i.Generation, ObservedImage: i.ObservedImage, Written: i.Written}
+}
+
+// KubeRollOut is a change of a KuraInstance of which its controller has not shown yet that
+// it has rolled it out (K8).
+type KubeRollOut struct {
+	// Before is the state that the change was planned for; zero: there was no instance.
+	Before KubeState `json:"before,omitzero"`
+	// Latches says that the change is one to another image, and that no other was under way:
+	// the controller's latch tells its end.
+	Latches bool `json:"latches,omitempty"`
+	// Applied is the state that the change has made, and At when; nil until that is known.
+	Applied *KubeState `json:"applied,omitempty"`
+	At      time.Time  `json:"at,omitzero"`
+	// Writes counts what the controller has written since, up to two, and Written is the last of
+	// them.
+	Writes  int    `json:"writes,omitempty"`
+	Written string `json:"written,omitempty"`
+}
+
+// KubeKnown is what is stored of a server's KuraInstance and the cluster does not tell.
+type KubeKnown struct {
+	Adopted    *KubeAdoption // one without our labels that was taken over (K6)
+	RollingOut bool          // each sign of life of its controller is news (K8)
+}
+
+// KubeKnown is what the status knows of the server's KuraInstance.
+func (s *Status) KubeKnown() KubeKnown {
+	if s == nil {
+		return KubeKnown{}
+	}
+	return KubeKnown{Adopted: s.AdoptedResource, RollingOut: s.RollOut != nil}
 }
 
 // FieldDifference is one field of an object that is not as desired. Values are JSON; ""

@@ -119,10 +119,12 @@ type Outcome struct {
 	Message string `json:"message,omitempty"`
 	// Answered is false where the runtime did not answer: an effect may still land
 	// until the task's deadline.
-	Answered    bool      `json:"answered"`
-	ContainerID string    `json:"container_id,omitempty"`
-	Forced      bool      `json:"forced,omitempty"` // the stop needed SIGKILL (C6)
-	At          time.Time `json:"at"`
+	Answered    bool   `json:"answered"`
+	ContainerID string `json:"container_id,omitempty"`
+	Forced      bool   `json:"forced,omitempty"` // the stop needed SIGKILL (C6)
+	// Applied is the KuraInstance that an apply was answered with (K8).
+	Applied *KubeState `json:"applied,omitempty"`
+	At      time.Time  `json:"at"`
 }
 
 // Plan is an ordered list of tasks, stored before the first one runs (S4).

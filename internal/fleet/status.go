@@ -64,9 +64,11 @@ type Status struct {
 	ObservedImageTag string      `json:"observed_image_tag,omitempty"`
 	Containers       []Container `json:"containers,omitempty"`
 	// Resource is the KuraInstance as last seen.
-	Resource   *KubeInstance `json:"resource,omitempty"`
-	Conditions []Condition   `json:"conditions"`
-	Holds      []Hold        `json:"holds,omitempty"`
+	Resource *KubeInstance `json:"resource,omitempty"`
+	// RollOut is what was applied to it and is not known to be rolled out; nil: nothing.
+	RollOut    *KubeRollOut `json:"roll_out,omitempty"`
+	Conditions []Condition  `json:"conditions"`
+	Holds      []Hold       `json:"holds,omitempty"`
 
 	// Plan is the stored plan in progress. Intended is the plan that would run if
 	// nothing held it or if the region healed; it is shown, never run (S10, S11).

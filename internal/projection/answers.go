@@ -67,6 +67,9 @@ func (t *turn) heard(task fleet.Task) {
 	if task.Outcome.Answered && !task.Cancellable() {
 		t.effectsUntil(task.Outcome.At)
 	}
+	if is := task.Outcome.Applied; is != nil && task.Outcome.Class == fleet.ClassOK {
+		t.appliedAs(*is, task.Outcome.At)
+	}
 	if task.Outcome.Forced {
 		t.note(fleet.EventWarning, "GraceExceeded", fmt.Sprintf("%s did not end within its grace period of %s and was killed (SIGKILL)", task.Service, task.Grace))
 	}

@@ -85,6 +85,7 @@ func Decide(in Input) Output {
 		s.Intended = plan
 	} else {
 		s.Plan = plan
+		s.RollOut = rollsOut(in, s.RollOut, *plan, out.seen.resource)
 		s.Attempts, s.Plans = plan.Attempt, s.Plans+1
 		s.NextAttempt = nil
 		if needsPlace(*plan) {

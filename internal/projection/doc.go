@@ -7,6 +7,7 @@
 //	  │      observation, holds, now
 //	  ▼
 //	Project  look at the observation, then the rules in the order of P1   rules.go, endpoint.go, instance.go, kube.go
+//	  │      what a KuraInstance's controller has shown (K8)               kube_rollout.go
 //	  │      outcomes of tasks and what a plan lives through               answers.go, deployment.go
 //	  │      holds, due times                                              project.go, clock.go
 //	  ▼

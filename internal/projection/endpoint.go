@@ -58,7 +58,7 @@ func (t *turn) answered(p fleet.ProbeObservation, url string) bool {
 	if p.URL != url || p.Begun.IsZero() {
 		return false
 	}
-	if from := t.in.convergedFrom(t.s); t.in.rule(RuleP5FreshProbe) && (from.IsZero() || p.Begun.Before(from)) {
+	if from := t.s.ConvergedAt; t.in.rule(RuleP5FreshProbe) && (from == nil || p.Begun.Before(*from)) {
 		return false
 	}
 	return p.Ready || !t.in.rule(RuleP8Endpoint)
@@ -77,7 +77,7 @@ func (t *turn) active() bool {
 		t.done()
 		return true // P8: a probe does not end it
 	}
-	if !t.gate.open || t.rolling() {
+	if !t.gate.open || t.s.RollOut != nil {
 		return false
 	}
 	t.become(fleet.StatusActive, "", "")

@@ -55,6 +55,9 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 	if s.Clock.Expired && !prev.Clock.Expired {
 		add(fleet.EventWarning, "Stalled", "not settled after %s; work goes on", in.Region.StallAfter)
 	}
+	if is := condition(s, fleet.ConditionProgressing); is.Reason == fleet.ReasonSilent && condition(prev, fleet.ConditionProgressing).Reason != is.Reason {
+		add(fleet.EventWarning, string(is.Reason), "%s", is.Message)
+	}
 	if s.Plan != nil && (prev.Plan == nil || prev.Plan.ID != s.Plan.ID) {
 		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", s.Plan.Kind, s.Plan.Cause, len(s.Plan.Tasks), s.Plan.Attempt, differs(s))
 	}

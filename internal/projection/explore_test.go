@@ -47,6 +47,9 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 		s.refresh()
 		return "fresh read", false
 	}
+	if s.rolls() && !s.lag {
+		return "a pass of the controller", false
+	}
 	if !out.Due.IsZero() {
 		s.wait(out.Due)
 		return "time", true

@@ -45,7 +45,6 @@ type instance struct {
 	services  []serviceView
 	extra     []fleet.Container   // ours, of services that left the document
 	resource  *fleet.KubeInstance // ours, in a Kubernetes region; nil where there is none
-	rolling   bool                // its controller says that a roll-out is not complete
 }
 
 // serviceView is one desired service with the containers that bear its names.

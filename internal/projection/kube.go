@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -36,38 +35,7 @@ func (v *instance) lookAtResource(in Input) {
 	}
 	v.document = r.Revision == in.Desired.Kubernetes.Revision && len(r.Differs) == 0
 	v.running = !r.Deleting || !in.rule(RuleK4Terminating)
-	v.rolling = r.Phase == phasePending
 	v.converged = v.image == imageEqual && v.document && v.running
-}
-
-// phasePending is the controller's phase while the workload is not as its spec says. That it
-// is not over is the controller's to say, that the server answers is not (R3).
-const phasePending = "Pending"
-
-// unnoticed is how long a controller may take to notice what was applied.
-const unnoticed = 2 * time.Second
-
-// unproven reports whether something was applied of which the controller's latch does not
-// tell that it was rolled out, for the image that serves stays. Only the phase tells that,
-// once the controller has noticed. Nothing but an apply of ours makes a phase count: pods
-// come and go, and that unsettles nobody (P8).
-func (in Input) unproven(s fleet.Status) bool {
-	return in.kubernetes() && s.Admitted && s.ServingImageTag == in.Desired.ImageTag && s.Clock.Cause != fleet.CauseRecreation && in.rule(RuleP5RolledOut)
-}
-
-// rolling reports whether what was applied is being rolled out.
-func (t *turn) rolling() bool { return t.seen.rolling && t.in.unproven(t.s) }
-
-// convergedFrom is the time from which a probe is one of what is desired; zero while nothing
-// is.
-func (in Input) convergedFrom(s fleet.Status) time.Time {
-	if s.ConvergedAt == nil {
-		return time.Time{}
-	}
-	if in.unproven(s) {
-		return s.ConvergedAt.Add(unnoticed)
-	}
-	return *s.ConvergedAt
 }
 
 // imageWanted is the image of the document. The tag alone does not tell it: a region's

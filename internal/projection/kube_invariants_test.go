@@ -78,6 +78,12 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 	settles := st.Settled != prev.Settled || in.Latest.Status.Open() && out.Latest != nil && out.Latest.Status == fleet.DeploymentSucceeded
 	gave := prev.Admitted && !st.Admitted && st.Status == fleet.StatusActive && prev.Generation == st.Generation && !prev.Clock.Expired
 	anew := (prev.Generation != st.Generation || prev.Revision != st.Revision) && (prev.Status == fleet.StatusFailed || prev.Clock.Expired) // its place was given back
-	fail((settles || gave) && !anew && r != nil && r.Phase == phasePending && prev.Admitted && prev.ServingImageTag == in.Desired.ImageTag && prev.Clock.Cause != fleet.CauseRecreation, "settled while the controller rolls out")
+	rolledOut := s.obj == nil || s.obj.rolled.generation >= s.obj.applied                                                                   // the controller's own record
+	fail((settles || gave || st.Verdict == fleet.VerdictConverged) && !anew && !rolledOut, "settled before the controller has rolled out what was applied (K8)")
+	fail(st.RollOut != nil && st.Verdict == fleet.VerdictConverged, "converged while something is rolled out")
+	silent := st.RollOut != nil && st.RollOut.Applied != nil && st.RollOut.Writes == 0 && !s.now.Before(st.RollOut.At.Add(silentAfter)) && ours && !differs && !r.Deleting
+	progressing := condition(st, fleet.ConditionProgressing)
+	shown := st.Plan != nil || st.Clock.Expired || blocked(st.Holds)
+	fail(!shown && silent != (progressing.Reason == fleet.ReasonSilent), "silent %v, and Progressing is %s/%s", silent, progressing.Status, progressing.Reason)
 	fail(entered && s.obj != nil && st.ConvergedAt != nil && s.obj.uid == r.UID && st.ConvergedAt.Before(s.obj.made), "the object converged before it was made")
 }

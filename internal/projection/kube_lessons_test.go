@@ -164,7 +164,7 @@ func TestL44_aWatchThatLagsCompletesNothingAndPlansNothing(t *testing.T) {
 		p.store(out)
 	}
 	p.lag = false
-	p.pass(unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
 	if p.status.Plans != 2 {
 		t.Errorf("%d plans", p.status.Plans)
 	}
@@ -188,5 +188,5 @@ func TestL52_aSwappedObjectIsAppliedOnce(t *testing.T) {
 	if plans := p.plans(); !slices.Equal(plans, []string{"apply uid2"}) {
 		t.Errorf("planned %q", plans)
 	}
-	p.pass(unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5)
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5)
 }

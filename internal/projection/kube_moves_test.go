@@ -18,9 +18,14 @@ func kubeMoves(set func(string, func(*sim)) move) []move {
 		}}
 	}
 	ours := func(s *sim, _ object) bool { return s.ours() }
+	edit := func(name string, when func(*sim, object) bool, do func(*object)) move {
+		return change(name, when, func(o *object) { do(o); o.generation++ })
+	}
 	return []move{
 		set("the controller is stuck", func(s *sim) { s.stuck = true }),
 		set("the controller rolls out", func(s *sim) { s.stuck = false }),
+		set("the controller is down", func(s *sim) { s.down = true }),
+		set("the controller is up", func(s *sim) { s.down = false }),
 		set("a finalizer holds what is deleted", func(s *sim) { s.finalizer = true }),
 		set("no finalizer holds anything", func(s *sim) { s.finalizer = false }),
 		set("the schema lacks a field", func(s *sim) { s.old = true }),
@@ -38,21 +43,24 @@ func kubeMoves(set func(string, func(*sim)) move) []move {
 				return false
 			}
 			o := *s.obj
-			o.deleting, o.observed = false, ""
+			if o.deleting = false; s.stuck || s.down {
+				o.observed = "" // else it is rolled out before anybody looks
+			}
 			s.create(o)
 			return true
 		}},
-		change("a field is edited by hand", func(s *sim, o object) bool { return s.ours() && !o.edited }, func(o *object) { o.edited = true }),
-		change("another image is edited in by hand", func(s *sim, o object) bool { return s.ours() && !o.edited }, func(o *object) {
+		edit("a field is edited by hand", func(s *sim, o object) bool { return s.ours() && !o.edited }, func(o *object) { o.edited = true }),
+		edit("another image is edited in by hand", func(s *sim, o object) bool { return s.ours() && !o.edited }, func(o *object) {
 			o.edited, o.image = true, "registry.test/kura:v0"
 		}),
 		change("an image without a tag runs", func(s *sim, o object) bool { return s.ours() && !o.edited }, func(o *object) {
-			o.edited, o.image, o.observed = true, "registry.test/kura", "registry.test/kura"
+			o.edited, o.image, o.observed, o.generation = true, "registry.test/kura", "registry.test/kura", o.generation+1
+			o.last, o.target, o.rolled = o.now(), o.now(), o.now()
 		}),
 		change("a label is edited by hand", func(s *sim, o object) bool { return s.ours() && !o.labels }, func(o *object) { o.labels = true }),
 		change("our labels are removed", func(_ *sim, o object) bool { return o.owner == "" }, func(o *object) { o.owner = fleet.NotByKurad }),
 		change("another environment labels it", ours, func(o *object) { o.owner = "server other/eu of environment staging" }),
-		change("another manager applies a field", func(s *sim, o object) bool { return s.ours() && !o.held }, func(o *object) { o.held = true }),
+		edit("another manager applies a field", func(s *sim, o object) bool { return s.ours() && !o.held }, func(o *object) { o.held = true }),
 		change("the other manager lets go", func(_ *sim, o object) bool { return o.held }, func(o *object) { o.held, o.edited = false, true }),
 		{"a foreign object takes the name", func(s *sim) bool {
 			if s.obj != nil {

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ type rename struct {
 	latest  fleet.Deployment
 	applied *fleet.KubeDocument
 	down    string // a host that does not answer
+	writes  int    // of the controller's
 	applies []string
 	events  []fleet.Event
 	freed   []string
@@ -39,7 +41,8 @@ func (r *rename) input() Input {
 	}
 	in.Seen.Instance.Begun = r.now
 	if d := r.applied; d != nil {
-		in.Seen.Instance.Resource = &fleet.KubeInstance{Namespace: d.Namespace, Name: d.Name, UID: "uid1", Revision: d.Revision, ObservedImage: "registry.test/kura:v1"}
+		in.Seen.Instance.Resource = &fleet.KubeInstance{Namespace: d.Namespace, Name: d.Name, UID: "uid1", Revision: d.Revision, ObservedImage: "registry.test/kura:v1",
+			Generation: int64(len(r.applies)), Written: fmt.Sprint(r.writes)}
 	}
 	in.Seen.Endpoint = r.probe(in.Desired.URL)
 	if r.status != nil && r.status.PublishedURL != in.Desired.URL {
@@ -74,10 +77,10 @@ func (r *rename) rest() {
 	r.t.Helper()
 	for range 20 {
 		r.now = r.now.Add(time.Second)
+		r.writes++
 		in := r.input()
 		out := Decide(in)
-		due := !out.Due.IsZero() && !out.Due.After(r.now.Add(unnoticed))
-		if !out.Changed() && !due && (out.Status.Plan == nil || !out.MayAct) {
+		if !out.Changed() && (out.Status.Plan == nil || !out.MayAct) {
 			return
 		}
 		st := out.Status.Clone()
@@ -142,7 +145,7 @@ func TestH8_aRenameIsOneApplyOneSwitchAndOneApplyWhenTheAliasEnds(t *testing.T) 
 func TestH8_anAliasIsGivenBackWhenNothingRoutesItAnyMore(t *testing.T) {
 	p := play(t, settledOn(kube))
 	p.doc = 2
-	p.pass(2*unnoticed).is(fleet.StatusActive, fleet.VerdictConverged, "")
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
 	p.paused = true
 	p.pass(aliasPeriod + time.Hour)
 	if a := p.status.Aliases; len(a) != 1 || !a[0].Ended || p.told("HostFreed") != 0 {
@@ -160,7 +163,7 @@ func TestH8_anAliasIsGivenBackWhenNothingRoutesItAnyMore(t *testing.T) {
 func TestH8_anAliasEndsWithItsObject(t *testing.T) {
 	p := play(t, settledOn(kube))
 	p.doc = 2
-	p.pass(2 * unnoticed)
+	p.rest()
 	p.paused, p.obj = true, nil
 	p.pass(aliasPeriod + time.Hour)
 	if len(p.status.Aliases) != 0 || p.told("HostFreed") != 1 {

@@ -61,6 +61,8 @@ func (t *turn) resourceLacks() string {
 		return describe(*v.resource) + " is being deleted, and is still there"
 	case !v.document:
 		return describe(*v.resource) + ": " + t.documentDiffers()
+	case t.unheard():
+		return t.unproven()
 	case v.image == imageNone:
 		return "no roll-out is complete yet" + t.controllerSays()
 	case v.illegible != "":
@@ -69,9 +71,6 @@ func (t *turn) resourceLacks() string {
 		return "the roll-out has not ended: " + t.imageDiffers()
 	}
 }
-
-// rollsOut says that the controller is not done.
-func (t *turn) rollsOut() string { return "its roll-out is not complete" + t.controllerSays() }
 
 // leaving says what a server that is destroyed waits for.
 func (t *turn) leaving() string {

@@ -17,13 +17,33 @@ type object struct {
 	spec     string // the revision that was applied last
 	observed string // the image of the last complete roll-out
 	image    string // what is to be rolled out
-	done     string // the revision whose roll-out is complete
+
+	generation int  // of the spec: each change makes another
+	applied    int  // the one that our last apply made; 0: none did
+	last       spec // as the controller's last pass has read it
+	target     spec // what it rolls out
+	rolled     spec // what it has rolled out
+	phase      string
+	writes     int  // of the status
+	drained    bool // pods are away of which nothing was changed
 
 	owner    string // whose it is; "" ours, by its labels
 	edited   bool   // a field of the spec was changed by hand
 	labels   bool   // a label was
 	held     bool   // another manager applied a field with a value of its own
 	deleting bool   // it waits for a finalizer
+}
+
+// spec is one that the controller has read.
+type spec struct {
+	generation  int
+	pods, image string
+}
+
+// now is the object's spec. Hosts that stay routed change no pod.
+func (o object) now() spec {
+	parts := strings.Split(o.spec+"///", "/")
+	return spec{o.generation, strings.Join(parts[:3], "/") + o.image, o.image}
 }
 
 // cluster is the world of a server of a Kubernetes region.
@@ -37,7 +57,8 @@ type cluster struct {
 
 // kubeFaults are what is not as it should be in a cluster.
 type kubeFaults struct {
-	stuck     bool // the controller rolls nothing out
+	stuck     bool // the controller completes no roll-out
+	down      bool // it does nothing
 	finalizer bool // what is deleted stays for a while
 	old       bool // the schema lacks a field
 	force     bool // the region takes fields over; no state of the exploration does
@@ -95,10 +116,8 @@ func (s *sim) reading() *fleet.KubeInstance {
 	if o == nil {
 		return nil
 	}
-	r := &fleet.KubeInstance{Namespace: "kura", Name: kubeName, UID: o.uid, Deleting: o.deleting, SpecImage: o.image, ObservedImage: o.observed}
-	if o.done != o.spec || o.observed != o.image {
-		r.Phase = phasePending
-	}
+	r := &fleet.KubeInstance{Namespace: "kura", Name: kubeName, UID: o.uid, Deleting: o.deleting, SpecImage: o.image, ObservedImage: o.observed,
+		Phase: o.phase, Generation: int64(o.generation), Written: fmt.Sprint(o.writes)}
 	if !s.ours() {
 		r.Foreign = o.owner
 		return r
@@ -131,7 +150,9 @@ func (s *sim) refresh() {
 	s.asked = s.kube && !s.seenFails
 }
 
-// roll lets the controller end the roll-out, and the object go that nothing holds.
+// roll is a pass of the controller, and lets the object go that nothing holds. What a pass
+// writes is of the spec as the one before has left it to be read: one that began before an
+// apply ends after it. What is new is Pending for a pass, if a pod sees it.
 func (s *sim) roll() {
 	if s.obj == nil {
 		return
@@ -141,10 +162,30 @@ func (s *sim) roll() {
 		s.obj = nil
 		return
 	}
-	if !s.stuck {
-		o.observed, o.done = o.image, o.spec
+	if s.down {
+		return
 	}
+	if o.target != o.last {
+		complete := o.target == o.rolled
+		o.target, o.phase = o.last, phasePending
+		if complete && o.target.pods == o.rolled.pods {
+			o.rolled, o.observed, o.phase = o.target, o.target.image, "Ready"
+		}
+	} else if o.rolled != o.target || o.drained {
+		o.phase = phasePending
+		if !s.stuck {
+			o.rolled, o.observed, o.drained, o.phase = o.target, o.target.image, false, "Ready"
+		}
+	}
+	o.last = o.now()
+	o.writes++
 	s.obj = &o
+}
+
+// rolls reports whether the controller's next pass changes more than that it was.
+func (s *sim) rolls() bool {
+	o := s.obj
+	return o != nil && !s.down && !s.unreadable && (o.last != o.now() || o.target != o.last || !s.stuck && (o.rolled != o.target || o.drained))
 }
 
 // change changes the object in the cluster.
@@ -154,17 +195,28 @@ func (s *sim) change(do func(*object)) {
 	s.obj = &o
 }
 
-// create makes an object that nobody has rolled out yet.
+// edit changes its spec.
+func (s *sim) edit(do func(*object)) {
+	s.change(func(o *object) { do(o); o.generation++ })
+}
+
+// create makes an object, which nobody has rolled out yet unless its image was.
 func (s *sim) create(o object) {
 	s.uids++
-	o.uid, o.made = fmt.Sprintf("uid%d", s.uids), s.now
+	o.uid, o.made, o.generation, o.applied = fmt.Sprintf("uid%d", s.uids), s.now, 1, 0
+	o.last, o.target, o.rolled, o.phase = o.now(), spec{}, spec{}, ""
+	if o.observed != "" && o.observed == o.image {
+		o.target, o.rolled, o.phase = o.last, o.last, "Ready"
+	}
 	s.obj = &o
 }
 
 // applied is what the cluster does with a task.
-func (s *sim) applied(t fleet.Task, o *fleet.Outcome) string {
-	drifted := func() { o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonDrifted }
-	refused := func(r fleet.Reason) { o.Class, o.Reason, o.Message = fleet.ClassRefused, r, "refused" }
+func (s *sim) applied(t fleet.Task, answer *fleet.Outcome) string {
+	drifted := func() { answer.Class, answer.Reason = fleet.ClassTransient, fleet.ReasonDrifted }
+	refused := func(r fleet.Reason) {
+		answer.Class, answer.Reason, answer.Message = fleet.ClassRefused, r, "refused"
+	}
 	switch {
 	case t.UID != "" && (s.obj == nil || s.obj.uid != t.UID):
 		if t.Kind == fleet.TaskApply {
@@ -178,18 +230,22 @@ func (s *sim) applied(t fleet.Task, o *fleet.Outcome) string {
 	switch t.Kind {
 	case fleet.TaskApply:
 		if s.obj == nil {
-			s.create(object{})
+			s.create(object{image: imageOf(t.Digest), spec: t.Digest})
+			s.obj.applied = 1
 		}
 		if s.obj.held && !s.force {
 			refused(fleet.ReasonFieldConflict)
 			return ""
 		}
 		s.change(func(o *object) {
-			if o.spec != t.Digest {
-				o.done = ""
+			if was := o.spec; o.edited || o.held || o.image != imageOf(t.Digest) || was != t.Digest && was != "" {
+				o.generation++ // what was taken over is as declared but for its labels
+				o.applied = o.generation
 			}
 			o.spec, o.image, o.edited, o.labels, o.owner, o.held = t.Digest, imageOf(t.Digest), false, false, "", false
 		})
+		is := s.reading().State()
+		answer.Applied = &is
 	case fleet.TaskDelete:
 		if t.UID == "" {
 			return "a delete without the object's uid"
@@ -233,9 +289,10 @@ func (s *sim) clusterHeals() {
 // kubeKey is what tells states of a cluster apart.
 func (s *sim) kubeKey(w func(...any), d fleet.Desired) {
 	f := s.kubeFaults
-	w(f.stuck, f.finalizer, f.old, s.asked)
+	w(f.stuck, f.down, f.finalizer, f.old, s.asked)
 	if o := s.obj; o != nil {
-		w("object", o.spec == d.Revision, o.image == imageOf(d.Revision), o.observed == imageOf(d.Revision), o.observed == "", o.observed == "registry.test/kura", o.done == o.spec,
+		w("object", o.spec == d.Revision, o.image == imageOf(d.Revision), o.observed == imageOf(d.Revision), o.observed == "", o.observed == "registry.test/kura",
+			o.last == o.now(), o.target == o.last, o.rolled == o.target, o.rolled.pods == o.target.pods, o.rolled.generation >= o.applied, o.phase, o.drained,
 			cmp.Or(o.owner, "us"), o.edited, o.labels, o.held, o.deleting, s.adopted())
 	}
 	if r := s.seenObj; r != nil && (s.lag || s.asked) {
@@ -243,6 +300,14 @@ func (s *sim) kubeKey(w func(...any), d fleet.Desired) {
 	}
 	if st := s.status; st != nil {
 		a := st.AdoptedResource
+		if ro := st.RollOut; ro != nil {
+			silent := silentFrom(*st)
+			w("rolls out", ro.Latches, ro.Applied != nil, ro.Writes, silent != nil && !silent.After(s.now))
+			if o := s.obj; o != nil {
+				w(o.uid == ro.Before.UID, int64(o.generation) == ro.Before.Generation, ro.Applied != nil && o.uid == ro.Applied.UID,
+					ro.Applied != nil && ro.Applied.Written == fmt.Sprint(o.writes), ro.Written == fmt.Sprint(o.writes))
+			}
+		}
 		w("stored", a != nil, a != nil && a.Generation == s.intent.Generation, st.Resource != nil && st.Resource.UID == uidOf(s.obj), st.Resource != nil && len(st.Resource.Dropped) > 0)
 	}
 }

@@ -103,7 +103,7 @@ func (t *turn) key() fleet.Settled {
 func (t *turn) settled() bool {
 	return t.s.Status == fleet.StatusActive && t.s.Settled == t.key() && !t.latest.Status.Open() &&
 		t.s.ServingImageTag == t.in.Desired.ImageTag && t.s.PublishedURL == t.in.Desired.URL &&
-		t.s.Refusal == nil && !t.s.Clock.Expired && !t.in.unproven(t.s)
+		t.s.Refusal == nil && !t.s.Clock.Expired && t.s.RollOut == nil
 }
 
 // holds lists why no effect may start now.
@@ -190,9 +190,7 @@ func nextDue(in Input, out Output) time.Time {
 		}
 	}
 	add(s.EffectsUntil)
-	if from := in.convergedFrom(s); out.Pending {
-		add(&from)
-	}
+	add(silentFrom(s))
 	add(expiry(s.Clock, in.Region.StallAfter.Std()))
 	for service, c := range s.Crashes {
 		if c.RunningSince != nil {

@@ -230,10 +230,12 @@ func (t *turn) progressing() {
 		set(fleet.False, fleet.ReasonHeld, s.Holds[0].Message)
 	case !t.seen.readable:
 		t.keep(fleet.ConditionProgressing, fleet.ReasonNotObservedYet)
+	case t.seen.fresh && t.unheard():
+		set(fleet.False, fleet.ReasonSilent, t.unproven())
 	case t.seen.fresh && t.seen.drifted(), trouble != "": // the next attempt is not due yet
 		set(fleet.True, fleet.ReasonRetrying, trouble)
-	case t.seen.fresh && t.rolling():
-		set(fleet.True, fleet.ReasonWaiting, t.rollsOut())
+	case t.seen.fresh && s.RollOut != nil:
+		set(fleet.True, fleet.ReasonWaiting, t.unproven())
 	default:
 		set(fleet.True, fleet.ReasonWaiting, "")
 	}

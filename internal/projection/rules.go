@@ -56,10 +56,11 @@ const (
 	RuleK7Rerender    Rule = "K7 what a turn changes of the document is rendered at once"
 	RuleP4NoImage     Rule = "P4 provisioning until the instance reports an image"
 	RuleP5Image       Rule = "P5 another image of the same tag is another image"
-	RuleP5RolledOut   Rule = "P5 a roll-out that is not complete settles nothing"
 	RuleP5SameObject  Rule = "P5 another object converges anew"
 	RuleP18Direct     Rule = "P18 only the cluster itself says that an object is gone"
 	RuleK3Once        Rule = "K3 what the schema lacks is told once"
+	RuleK8Evidence    Rule = "K8 what was applied settles when its controller has shown it to be rolled out"
+	RuleK8Twice       Rule = "K8 one write of a controller may be of a pass that began before the apply"
 	RuleS6Object      Rule = "S6 a plan for what is no longer there is dropped"
 )
 
@@ -158,9 +159,10 @@ func (t *turn) see() bool {
 	t.s.Containers, t.s.ObservedImageTag = mine, t.seen.tag
 	if t.in.kubernetes() {
 		same = t.seeResource()
+		t.rolledOut()
 	}
 	switch {
-	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.rolling():
+	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.s.RollOut != nil:
 		t.s.ConvergedAt = nil
 	case t.s.ConvergedAt == nil || !same:
 		now := t.in.Now
@@ -260,8 +262,8 @@ func (t *turn) waitsFor() string {
 		return "a service does not run"
 	case t.seen.image == imageOther:
 		return t.imageDiffers()
-	case t.rolling():
-		return t.rollsOut()
+	case t.s.RollOut != nil:
+		return t.unproven()
 	case t.gate.reason == fleet.ReasonEndpointNotReady && t.in.Seen.Endpoint.Reason != "":
 		return fmt.Sprintf("%s is not ready (%s)", t.gate.url, t.in.Seen.Endpoint.Reason)
 	case t.gate.reason != "":
@@ -333,7 +335,7 @@ func (t *turn) destroy() bool {
 	if t.s.Status != fleet.StatusDestroying {
 		t.become(fleet.StatusDestroying, fleet.ReasonDeleting, "")
 		t.s.PublishedURL, t.s.Aliases, t.s.Refusal, t.s.Failing, t.s.Attempts, t.s.NextAttempt = "", nil, nil, nil, 0, nil
-		t.s.Crashes, t.s.Clock, t.s.Admitted, t.s.ConvergedAt = nil, fleet.StallClock{}, false, nil
+		t.s.Crashes, t.s.Clock, t.s.Admitted, t.s.ConvergedAt, t.s.RollOut = nil, fleet.StallClock{}, false, nil, nil
 	}
 	t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision
 	if t.latest.Status.Open() {

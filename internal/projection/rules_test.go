@@ -23,7 +23,7 @@ var rules = []Rule{
 // kubeRules are those of Kubernetes regions.
 var kubeRules = []Rule{
 	RuleK4Foreign, RuleK4Terminating, RuleK6Adoption, RuleK6Direct, RuleK6Record, RuleK7Rerender, RuleK7Withdrawn, RuleP4NoImage,
-	RuleP5Image, RuleP5RolledOut, RuleP5SameObject,
+	RuleP5Image, RuleP5SameObject, RuleK8Evidence, RuleK8Twice,
 	RuleP18Direct, RuleK3Once, RuleS6Object,
 }
 

@@ -21,7 +21,7 @@ func (t *turn) verdict() {
 		s.Verdict, s.VerdictReason = fleet.VerdictStalled, t.stallReason()
 	case s.Status == fleet.StatusFailed:
 		s.Verdict, s.VerdictReason = fleet.VerdictFailed, s.Reason
-	case s.Status == fleet.StatusActive && same && s.PublishedURL == t.in.Desired.URL && !t.latest.Status.Open() && onlyRemovals(s.Plan) && s.Settled == t.key():
+	case s.Status == fleet.StatusActive && same && s.PublishedURL == t.in.Desired.URL && !t.latest.Status.Open() && onlyRemovals(s.Plan) && s.Settled == t.key() && s.RollOut == nil:
 		s.Verdict, s.VerdictReason = fleet.VerdictConverged, ""
 		switch endpoint.Status {
 		case fleet.True:
@@ -47,12 +47,16 @@ func (t *turn) progressReason() fleet.Reason {
 	switch {
 	case image.Status == fleet.Unknown:
 		return fleet.ReasonNotObservedYet
+	case t.unheard():
+		return fleet.ReasonSilent
 	case image.Status == fleet.False:
 		return image.Reason
 	case document.Status == fleet.False:
 		return fleet.ReasonDrifted
 	case t.s.PublishedURL != "" && t.s.PublishedURL != t.in.Desired.URL:
 		return fleet.ReasonURLMove
+	case t.s.RollOut != nil:
+		return fleet.ReasonRollingOut
 	case t.gate.reason == fleet.ReasonOwnershipUnknown, t.gate.reason == fleet.ReasonForeignOwner:
 		return t.gate.reason
 	case condition(t.s, fleet.ConditionEndpointReady).Status != fleet.True:

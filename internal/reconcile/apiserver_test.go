@@ -23,6 +23,7 @@ type apiserver struct {
 	log     []change          // all changes, the oldest first
 	bell    chan struct{}     // closed at the next change, or when the server falls silent
 	uids    int
+	notice  time.Duration // from an apply to the controller's noticing it
 	rollOut time.Duration // from an apply to the image being there
 	lag     time.Duration // between a change and its being seen by a watch
 	took    time.Duration // by a change
@@ -41,6 +42,7 @@ type object struct {
 	spec                 map[string]any
 	observed, phase      string
 	beat                 int // lastReconciledAt: nothing that is shown
+	generation           int64
 	deleting             bool
 }
 
@@ -53,13 +55,16 @@ type change struct {
 func newAPIServer() *apiserver {
 	return &apiserver{
 		objects: map[string]object{}, bell: make(chan struct{}), asked: map[string]int{},
-		rollOut: time.Second, lag: 10 * time.Millisecond, took: 50 * time.Millisecond,
+		notice: 300 * time.Millisecond, rollOut: time.Second, lag: 10 * time.Millisecond, took: 50 * time.Millisecond,
 	}
 }
 
 // store makes a change known; the lock is held.
 func (s *apiserver) store(o object, gone bool) object {
 	o.version = len(s.log) + 1
+	if was, there := s.objects[o.namespace+"/"+o.name]; !there || !reflect.DeepEqual(was.spec, o.spec) {
+		o.generation++
+	}
 	if gone {
 		delete(s.objects, o.namespace+"/"+o.name)
 	} else {
@@ -140,22 +145,46 @@ func (s *apiserver) apply(task fleet.Task, doc fleet.KubeDocument) (object, flee
 	o.labels, o.revision, o.spec = maps.Clone(doc.Labels), doc.Revision, maps.Clone(doc.Spec)
 	s.writes = append(s.writes, "apply "+doc.Name)
 	if there && reflect.DeepEqual(o, old) {
-		return o, done("")
-	}
-	if !reflect.DeepEqual(o.spec, old.spec) {
-		o.phase = "Pending"
+		out, is := done(""), o.shown().State()
+		out.Applied = &is
+		return o, out
 	}
 	o = s.store(o, false)
-	time.AfterFunc(s.rollOut, func() { // the controller
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		now, there := s.objects[o.namespace+"/"+o.name]
-		if image, _ := now.spec["image"].(string); there && now.uid == o.uid && reflect.DeepEqual(now.spec, o.spec) && (now.observed != image || now.phase != phaseReady) {
-			now.observed, now.phase = image, phaseReady
-			s.store(now, false)
-		}
+	if o.generation != old.generation || o.uid != old.uid {
+		s.controls(o)
+	}
+	is := o.shown().State()
+	out := done("")
+	out.Applied = &is
+	return o, out
+}
+
+// controls is what the controller does about a spec: a pass that had begun before says once
+// more what it said; then one notices, and one finds it rolled out. After that it says that
+// it is alive.
+func (s *apiserver) controls(o object) {
+	var pass func(after time.Duration, write func(*object))
+	pass = func(after time.Duration, write func(*object)) {
+		time.AfterFunc(after, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			now, there := s.objects[o.namespace+"/"+o.name]
+			if there && now.uid == o.uid && now.generation == o.generation {
+				write(&now)
+				now.beat++
+				s.store(now, false)
+			}
+		})
+	}
+	pass(s.notice/3, func(*object) {})
+	pass(s.notice, func(now *object) { now.phase = "Pending" })
+	pass(max(s.rollOut, s.notice+time.Millisecond), func(now *object) {
+		now.observed, _ = now.spec["image"].(string)
+		now.phase = phaseReady
+		var alive func(*object)
+		alive = func(*object) { pass(30*time.Second, alive) }
+		alive(now)
 	})
-	return o, done("")
 }
 
 func (s *apiserver) drop(task fleet.Task, doc fleet.KubeDocument) fleet.Outcome {

@@ -32,6 +32,7 @@ type cache struct {
 	objects map[string]object
 	at      map[string]int            // by name: the version of the newest answer about it
 	direct  map[string]time.Time      // by name: when the read began that showed it
+	rolling map[string]bool           // by name: each beat is news
 	effects map[string]map[int]effect // of ours, by name: not seen yet
 	nth     int
 }
@@ -47,7 +48,7 @@ var errSilent = errors.New("the server does not answer")
 func (c *client) namespace(name string) *cache {
 	n := c.namespaces[name]
 	if n == nil {
-		n = &cache{objects: map[string]object{}, at: map[string]int{}, direct: map[string]time.Time{}, effects: map[string]map[int]effect{}}
+		n = &cache{objects: map[string]object{}, at: map[string]int{}, direct: map[string]time.Time{}, rolling: map[string]bool{}, effects: map[string]map[int]effect{}}
 		c.namespaces[name] = n
 	}
 	return n
@@ -182,7 +183,9 @@ func (c *client) saw(namespace string, e change) bool {
 		return there || news
 	}
 	n.objects[e.to.name] = e.to
-	was.beat, was.version = e.to.beat, e.to.version
+	if was.version = e.to.version; !n.rolling[e.to.name] {
+		was.beat, was.generation = e.to.beat, e.to.generation
+	}
 	return !there || news || !reflect.DeepEqual(was, e.to)
 }
 
@@ -258,10 +261,11 @@ func (c *client) Execute(ctx context.Context, key fleet.ServerKey, task fleet.Ta
 	return out
 }
 
-func (c *client) Observe(key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) fleet.InstanceObservation {
+func (c *client) Observe(key fleet.ServerKey, doc fleet.KubeDocument, known fleet.KubeKnown) fleet.InstanceObservation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.namespace(doc.Namespace)
+	n.rolling[doc.Name] = known.RollingOut
 	o := fleet.InstanceObservation{}
 	if n.failure != nil {
 		f := *n.failure
@@ -283,7 +287,7 @@ func (c *client) Observe(key fleet.ServerKey, doc fleet.KubeDocument, adopted *f
 		}
 	}
 	if live, ok := n.objects[doc.Name]; ok {
-		i := live.compare(key, doc, adopted)
+		i := live.compare(key, doc, known.Adopted)
 		o.Resource = &i
 	}
 	return o
@@ -295,6 +299,7 @@ func (o object) shown() fleet.KubeInstance {
 	i := fleet.KubeInstance{
 		Namespace: o.namespace, Name: o.name, UID: o.uid, Account: o.labels[fleet.KubeLabelAccount], Region: o.labels[fleet.KubeLabelRegion],
 		Deleting: o.deleting, SpecImage: image, ObservedImage: o.observed, Phase: o.phase, Revision: o.revision,
+		Generation: o.generation, Written: fmt.Sprint(o.beat, o.phase, o.observed),
 	}
 	if env := o.labels[fleet.LabelEnvironment]; env == "" {
 		i.Foreign = fleet.NotByKurad

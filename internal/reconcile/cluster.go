@@ -17,13 +17,13 @@ import (
 type Cluster interface {
 	// Watch keeps what Observe shows of a namespace up to date until ctx ends. It calls
 	// changed with the name of an instance of which something that Observe shows has
-	// changed (never for a status write that changes nothing we show: lastReconciledAt), and
-	// with "" when that may be so of all: the first list, and when reading begins or ceases
+	// changed (of a status write that changes nothing we show, lastReconciledAt, only while the
+	// last Observe of it said that it is being rolled out), and with "" when that may be so of all: the first list, and when reading begins or ceases
 	// to fail, or fails for another reason.
 	Watch(ctx context.Context, namespace string, changed func(name string))
 	// Observe returns what is known of the server's instance, compared with its document.
 	// Begun is zero until the namespace has been listed once.
-	Observe(key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) fleet.InstanceObservation
+	Observe(key fleet.ServerKey, doc fleet.KubeDocument, known fleet.KubeKnown) fleet.InstanceObservation
 	// Refresh asks the server itself about one instance; what it answers is what Observe
 	// shows from then on, with Direct set until something newer is known.
 	Refresh(ctx context.Context, namespace, name string) error
@@ -131,12 +131,12 @@ func (n *namespace) seen(key fleet.ServerKey, at whereabouts, d fleet.Desired) f
 	if d.Kubernetes == nil {
 		return fleet.InstanceObservation{}
 	}
-	return n.cluster.runtime.Observe(key, *d.Kubernetes, at.resource)
+	return n.cluster.runtime.Observe(key, *d.Kubernetes, at.kube)
 }
 
 func (n *namespace) memory() (time.Time, int) {
 	// Of no instance: only how the reading goes is asked for.
-	o := n.cluster.runtime.Observe(fleet.ServerKey{}, n.bare(""), nil)
+	o := n.cluster.runtime.Observe(fleet.ServerKey{}, n.bare(""), fleet.KubeKnown{})
 	if o.Unreadable != nil {
 		return o.Begun, o.Unreadable.Count
 	}

@@ -352,3 +352,35 @@ func TestL47_statusesThatChangeNothingCauseNoTurn(t *testing.T) {
 		}
 	})
 }
+
+// A roll-out of 25 s by a controller that is 10 s late is over after 25 s, a restart or not:
+// what the watch shows of its signs of life makes turns due while it lasts, and none after it.
+func TestK8_aChangeHasConvergedWhenALateControllerHasRolledItOut(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		virtual(t, func(w *world) {
+			k := applied(w, options{})
+			w.pass(time.Minute)
+			w.cluster().with(func() { w.cluster().notice, w.cluster().rollOut = 10*time.Second, 25*time.Second })
+			w.region("eu", func(r *fleet.Region) { r.Kubernetes.Env = map[string]string{"A": "2"} })
+			w.until("it is applied", time.Minute, func() bool { return w.cluster().count("apply") == 2 })
+			begun := time.Now()
+			for at := time.Duration(0); at < 24*time.Second; at += 100 * time.Millisecond {
+				w.pass(100 * time.Millisecond)
+				if w.converged("acme", "v1") {
+					t.Fatalf("converged %s after the apply", time.Since(begun))
+				}
+				if restarts && at == 5*time.Second {
+					k.kill()
+					k = w.start(options{})
+				}
+			}
+			defer k.stop()
+			w.until("it has converged", 5*time.Second, func() bool { return w.converged("acme", "v1") })
+			turns := k.gathers.Load()
+			w.pass(2 * time.Minute)
+			if n := k.gathers.Load() - turns; n > 1 {
+				t.Errorf("%d turns in two minutes after that", n)
+			}
+		})
+	}
+}

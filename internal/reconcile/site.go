@@ -34,11 +34,11 @@ type site interface {
 // whereabouts are what is remembered of a server that had a turn: where it is, and what
 // there is its own.
 type whereabouts struct {
-	site     site // nil: this kurad was given none that the region names
-	target   string
-	names    []string                  // of its instance or its containers, unique in the target
-	adopted  map[string]fleet.Adoption // containers without labels, by service
-	resource *fleet.KubeAdoption       // a KuraInstance without our labels
+	site    site // nil: this kurad was given none that the region names
+	target  string
+	names   []string                  // of its instance or its containers, unique in the target
+	adopted map[string]fleet.Adoption // containers without labels, by service
+	kube    fleet.KubeKnown           // of a KuraInstance
 }
 
 // spot is a name within a target.

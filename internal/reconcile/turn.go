@@ -181,7 +181,7 @@ func (r *Reconciler) desired(in projection.Input, g fleet.Gathered) (d fleet.Des
 func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desired, status *fleet.Status) whereabouts {
 	at := whereabouts{site: r.site(region), target: region.Target()}
 	if status != nil {
-		at.adopted, at.resource = status.Adopted, status.AdoptedResource
+		at.adopted, at.kube = status.Adopted, status.KubeKnown()
 	}
 	if d.Kubernetes != nil {
 		at.names = append(at.names, d.Kubernetes.Name)

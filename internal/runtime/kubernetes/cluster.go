@@ -89,12 +89,13 @@ func (c *Cluster) Close() error {
 // Observe returns what is known of the server's instance, compared with its document.
 // Begun is zero until the namespace has been listed once, and now while its watch
 // stands; while a write of ours goes on it is no later than that.
-func (c *Cluster) Observe(key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) fleet.InstanceObservation {
+func (c *Cluster) Observe(key fleet.ServerKey, doc fleet.KubeDocument, known fleet.KubeKnown) fleet.InstanceObservation {
 	p := c.picture(doc.Namespace)
+	p.await(doc.Name, known.RollingOut)
 	seen := p.look(doc.Name)
 	o := fleet.InstanceObservation{Begun: seen.begun, Unreadable: seen.failure, Direct: seen.direct}
 	if seen.object != nil {
-		o.Resource = c.compared(seen.object, key, doc, adopted, seen.lost)
+		o.Resource = c.compared(seen.object, key, doc, known.Adopted, seen.lost)
 		if doc.Revision != "" { // else it was not compared with what is desired
 			p.note(doc.Name, len(o.Resource.Dropped) > 0)
 		}

@@ -181,7 +181,7 @@ func (r *rig) is(o fleet.Outcome, class fleet.Class, reason fleet.Reason, answer
 }
 
 func (r *rig) observe(doc fleet.KubeDocument) fleet.InstanceObservation {
-	return r.cluster.Observe(key, doc, nil)
+	return r.cluster.Observe(key, doc, fleet.KubeKnown{})
 }
 
 func (r *rig) see(doc fleet.KubeDocument) *fleet.KubeInstance { return r.observe(doc).Resource }

@@ -14,7 +14,8 @@
 //     (TestCluster/K4_…, L52_…).
 //   - While a write goes on nothing that is seen is newer than its beginning, and what it
 //     was answered is not taken back by a watch that lags (TestL44_…, TestCluster/L44_…).
-//   - changed is called for what Observe shows, once (TestL47_…, TestK2_…).
+//   - changed is called for what Observe shows, once (TestL47_…, TestK2_…); for a controller's
+//     sign of life while somebody waits for it (TestK8_aSignOfLife…).
 //   - An edit by hand is a difference; what another manager applied is held, and forced
 //     only when the document says so, and at the version that was looked at (TestP14_…,
 //     TestCluster/K1_…, TestCluster/K4_forceTakesNothing…).

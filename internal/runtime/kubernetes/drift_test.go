@@ -165,7 +165,7 @@ func TestP14_whatTheServerAltersIsHeldUntilItOrTheDocumentChanges(t *testing.T) 
 }
 
 func TestP14_whatTheServerSaysOfAnObjectIsKeptAsFarAsItIsShown(t *testing.T) {
-	const text = `{"metadata":{"name":"a","namespace":"kura","uid":"u","resourceVersion":"7","deletionTimestamp":"2026-11-21T10:00:00Z",
+	const text = `{"metadata":{"name":"a","namespace":"kura","uid":"u","resourceVersion":"7","generation":3,"deletionTimestamp":"2026-11-21T10:00:00Z",
 		"labels":{"dev.kura/environment":"test","tuist.dev/account":"acme","tuist.dev/region":"eu"},
 		"annotations":{"tuist.dev/kura-manifest-revision":"r1","dev.kura/restart-mark":"m","other.dev/x":"1"}},
 		"spec":{"image":"a:1"},"status":{"phase":"Ready","observedImage":"a:0","readyReplicas":2,"publicURL":"https://a","message":"m","lastReconciledAt":"x"}}`
@@ -173,13 +173,14 @@ func TestP14_whatTheServerSaysOfAnObjectIsKeptAsFarAsItIsShown(t *testing.T) {
 	want := fleet.KubeInstance{
 		Namespace: "kura", Name: "a", UID: "u", Account: "acme", Region: "eu", Deleting: true, SpecImage: "a:1", ObservedImage: "a:0",
 		Phase: "Ready", PublicURL: "https://a", ReadyReplicas: 2, Message: "m", Revision: "r1", RestartMark: "m",
+		Generation: 3, Written: "9speyidfv7iw",
 	}
 	if diff := cmp.Diff(want, o.view(ownerOf(o.Labels), false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// What is of another form than expected is not there.
 	odd := live(t, `{"metadata":{"name":"a","managedFields":"x"},"spec":"x","status":{"phase":7,"readyReplicas":"2"}}`)
-	if diff := cmp.Diff(fleet.KubeInstance{Name: "a", Foreign: fleet.NotByKurad}, odd.view(ownerOf(odd.Labels), true)); diff != "" {
+	if diff := cmp.Diff(fleet.KubeInstance{Name: "a", Foreign: fleet.NotByKurad, Written: "2gvtji4m2l0h"}, odd.view(ownerOf(odd.Labels), true)); diff != "" {
 		t.Errorf("odd (-want +got):\n%s", diff)
 	}
 }

@@ -84,7 +84,8 @@ func (r run) apply(ctx context.Context) fleet.Outcome {
 	}
 	o := r.owners.object(echo)
 	r.p.wrote(o, echoed(o, r.doc, r.live.get()))
-	return fleet.Outcome{Class: fleet.ClassOK, Answered: true}
+	is := o.view(owner{}, false).State()
+	return fleet.Outcome{Class: fleet.ClassOK, Answered: true, Applied: &is}
 }
 
 // target returns the UID of what to apply to; "": it is created. What is not the server's

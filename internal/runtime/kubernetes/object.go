@@ -1,9 +1,12 @@
 package kubernetes
 
 import (
+	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"reflect"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +22,7 @@ type object struct {
 	metav1.ObjectMeta // name, namespace, UID, version, labels, annotations and deletion
 	spec              map[string]any
 	status            status
+	written           string // tells one write of the status from another (K8)
 	owners            owners
 }
 
@@ -34,7 +38,7 @@ func (o *object) DeepCopyObject() runtime.Object { return o }
 // object keeps of u what Observe shows or compares. u is not to be changed after that.
 func (s *ownerSets) object(u *unstructured.Unstructured) *object {
 	o := &object{ObjectMeta: metav1.ObjectMeta{
-		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), Generation: u.GetGeneration(),
 		Labels: u.GetLabels(), Annotations: u.GetAnnotations(), DeletionTimestamp: u.GetDeletionTimestamp(),
 	}}
 	maps.DeleteFunc(o.Annotations, func(key, _ string) bool { return !annotationOfOurs(key) })
@@ -48,6 +52,11 @@ func (s *ownerSets) object(u *unstructured.Unstructured) *object {
 	o.status = status{observedImage: text("observedImage"), phase: text("phase"), publicURL: text("publicURL"), message: text("message")}
 	if n, ok := number(st["readyReplicas"]); ok {
 		o.status.readyReplicas = int(n)
+	}
+	if b, err := json.Marshal(st); err == nil && len(st) > 0 {
+		h := fnv.New64a()
+		_, _ = h.Write(b) // never fails
+		o.written = strconv.FormatUint(h.Sum64(), 36)
 	}
 	o.owners = s.read(u)
 	return o
@@ -71,7 +80,8 @@ func (o *object) aliases() (hosts []string) {
 }
 
 // sameView reports whether nothing that Observe may show differs between two versions of
-// an object: a controller's sign of life is no news (L47).
+// an object, but for the generation and for who wrote when: a controller's sign of life is no
+// news (L47).
 func sameView(a, b *object) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -111,7 +121,7 @@ func (o owner) String() string {
 func (o *object) view(who owner, foreign bool) fleet.KubeInstance {
 	i := fleet.KubeInstance{
 		Namespace: o.Namespace, Name: o.Name, UID: string(o.UID), Account: who.account, Region: who.region,
-		Deleting: o.DeletionTimestamp != nil, SpecImage: cut(o.image(), maxText), ObservedImage: o.status.observedImage,
+		Deleting: o.DeletionTimestamp != nil, Generation: o.Generation, Written: o.written, SpecImage: cut(o.image(), maxText), ObservedImage: o.status.observedImage,
 		Phase: o.status.phase, PublicURL: o.status.publicURL, ReadyReplicas: o.status.readyReplicas,
 		Message: o.status.message, Revision: cut(o.Annotations[fleet.KubeAnnotationRevision], maxText),
 		RestartMark: cut(o.Annotations[fleet.LabelRestartMark], maxText), Aliases: o.aliases(),

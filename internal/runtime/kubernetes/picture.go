@@ -30,6 +30,7 @@ type picture struct {
 	writing map[string]time.Time // when a write that goes on began
 	lost    map[string]lost      // what an apply's answer had not, or otherwise
 	dropped map[string]bool      // names of which the schema lacks a field
+	rolling map[string]bool      // names of which a controller's sign of life is news (K8)
 }
 
 // directFor bounds how long a direct read is newer than what the watch says: while
@@ -39,7 +40,7 @@ const directFor = 30 * time.Second
 func newPicture(now func() time.Time) *picture {
 	return &picture{
 		now: now, objects: map[string]*object{}, direct: map[string]time.Time{},
-		fresh: map[string]bool{}, writing: map[string]time.Time{}, lost: map[string]lost{}, dropped: map[string]bool{},
+		fresh: map[string]bool{}, writing: map[string]time.Time{}, lost: map[string]lost{}, dropped: map[string]bool{}, rolling: map[string]bool{},
 	}
 }
 
@@ -146,7 +147,7 @@ func (p *picture) take(o *object) []string {
 func (p *picture) put(o *object) []string {
 	was := p.objects[o.Name]
 	p.objects[o.Name] = o
-	if sameView(was, o) {
+	if sameView(was, o) && !(p.rolling[o.Name] && was.written != o.written) {
 		return nil
 	}
 	return []string{o.Name}
@@ -177,6 +178,7 @@ func (p *picture) drop(name string) []string {
 	delete(p.objects, name)
 	delete(p.lost, name)
 	delete(p.dropped, name)
+	delete(p.rolling, name)
 	return []string{name}
 }
 
@@ -371,13 +373,19 @@ func (p *picture) newSchema() {
 }
 
 // note remembers whether the schema lacks a field of the name's document.
-func (p *picture) note(name string, dropped bool) {
+func (p *picture) note(name string, dropped bool) { p.mark(p.dropped, name, dropped) }
+
+// await remembers whether somebody waits for what a controller writes to show that it has
+// rolled the name out. What it wrote before is in the next look.
+func (p *picture) await(name string, rolling bool) { p.mark(p.rolling, name, rolling) }
+
+func (p *picture) mark(set map[string]bool, name string, on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if dropped {
-		p.dropped[name] = true
+	if on {
+		set[name] = true
 	} else {
-		delete(p.dropped, name)
+		delete(set, name)
 	}
 }
 

@@ -337,3 +337,24 @@ func TestK3_whatAnApplyLackedIsForgottenWithTheSchema(t *testing.T) {
 		t.Error("what is gone lacks nothing")
 	}
 }
+
+func TestK8_aSignOfLifeIsNewsWhileSomethingIsRolledOut(t *testing.T) {
+	g := exhibit(t)
+	written := func(v int, what string) *object {
+		o := at("a", v)
+		o.spec, o.written = nil, what
+		return o
+	}
+	g.event(g.Add, written(1, "x"))
+	g.told = nil
+	for i, step := range []struct {
+		rolling bool
+		written string
+		told    int
+	}{{false, "y", 0}, {true, "z", 1}, {true, "z", 1}, {true, "y", 2}, {false, "x", 2}} {
+		g.await("a", step.rolling)
+		if g.event(g.Update, written(2+i, step.written)); len(g.told) != step.told {
+			t.Errorf("step %d: told %q", i, g.told)
+		}
+	}
+}

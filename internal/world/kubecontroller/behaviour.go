@@ -4,6 +4,11 @@ import "time"
 
 // Behaviour is how an instance fares; zero: well.
 type Behaviour struct {
+	// Notice is how long a change of the spec waits for a pass that reads it; 0: as configured.
+	// A pass that goes on when it is changed writes what it has read before.
+	Notice time.Duration `json:"notice,omitempty"`
+	// Silent: no pass looks at it, and nothing is written.
+	Silent bool `json:"silent,omitempty"`
 	// RollOut is how long one takes; 0: as configured.
 	RollOut time.Duration `json:"roll_out,omitempty"`
 	// Stuck roll-outs never complete.
@@ -46,11 +51,25 @@ func (k *Controller) queueAll() {
 	}
 }
 
+// RolledOut is the generation of an instance whose roll-out was completed last, and when; 0:
+// none was by this controller.
+func (k *Controller) RolledOut(namespace, name string) (generation int64, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s := k.states[key{namespace, name}]; s != nil {
+		return s.rolled, s.rolledAt
+	}
+	return 0, time.Time{}
+}
+
 // behaves is how an instance fares; the lock is held.
 func (k *Controller) behaves(of key) Behaviour {
 	b, told := k.behaviour[of]
 	if !told {
 		b = k.behaviour[key{}]
+	}
+	if b.Notice == 0 {
+		b.Notice = k.config.Notice
 	}
 	if b.RollOut == 0 {
 		b.RollOut = k.config.RollOut

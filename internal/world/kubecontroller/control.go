@@ -20,6 +20,7 @@ func (k *Controller) Control() http.Handler {
 		var told struct {
 			Behaviour
 			RollOut fleet.Duration `json:"roll_out"` // as text
+			Notice  fleet.Duration `json:"notice"`
 		}
 		in := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16))
 		in.DisallowUnknownFields()
@@ -32,7 +33,7 @@ func (k *Controller) Control() http.Handler {
 			say(w, http.StatusBadRequest, map[string]string{"error": "namespace and name go together: give both for one instance, none for all"})
 			return
 		}
-		told.Behaviour.RollOut = time.Duration(told.RollOut)
+		told.Behaviour.RollOut, told.Behaviour.Notice = time.Duration(told.RollOut), time.Duration(told.Notice)
 		k.Set(namespace, name, told.Behaviour)
 		say(w, http.StatusOK, told.Behaviour)
 	})

@@ -33,13 +33,13 @@ func TestControl_tellsWhatSetAndHealTell(t *testing.T) {
 		return k.behaves(key{"kura", name})
 	}
 
-	if code, body := say("PUT", "/behaviour?namespace=kura&name=a", `{"stuck": true, "roll_out": "5s"}`); code != 200 {
+	if code, body := say("PUT", "/behaviour?namespace=kura&name=a", `{"stuck": true, "roll_out": "5s", "notice": "10s"}`); code != 200 {
 		t.Errorf("PUT for one: %d %s", code, body)
 	}
 	if code, body := say("PUT", "/behaviour", `{"down": true}`); code != 200 {
 		t.Errorf("PUT for all: %d %s", code, body)
 	}
-	want := map[string]Behaviour{"a": {Stuck: true, RollOut: 5 * time.Second}, "b": {Down: true, RollOut: defaultRollOut}}
+	want := map[string]Behaviour{"a": {Stuck: true, RollOut: 5 * time.Second, Notice: 10 * time.Second}, "b": {Down: true, RollOut: defaultRollOut, Notice: defaultNotice}}
 	if diff := cmp.Diff(want, map[string]Behaviour{"a": fares("a"), "b": fares("b")}); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
@@ -51,7 +51,7 @@ func TestControl_tellsWhatSetAndHealTell(t *testing.T) {
 	if code, body := say("DELETE", "/behaviour", ""); code != 204 {
 		t.Errorf("DELETE: %d %s", code, body)
 	}
-	if got := fares("a"); got != (Behaviour{RollOut: defaultRollOut}) {
+	if got := fares("a"); got != (Behaviour{RollOut: defaultRollOut, Notice: defaultNotice}) {
 		t.Errorf("after DELETE: %+v", got)
 	}
 }

@@ -23,6 +23,7 @@ import (
 const FieldManager = "kura-controller"
 
 const (
+	defaultNotice  = 200 * time.Millisecond
 	defaultRollOut = 100 * time.Millisecond
 	defaultResync  = 30 * time.Second
 	again          = 200 * time.Millisecond // after what failed
@@ -40,6 +41,8 @@ type Config struct {
 	CA *world.CA
 	// DNS gets the hosts; nil: somebody else publishes them.
 	DNS *world.DNS
+	// Notice is how long a change waits for a pass that reads it; 0: 200 ms.
+	Notice time.Duration
 	// RollOut is how long one takes; 0: 100 ms.
 	RollOut time.Duration
 	// Resync is the time between two writes of lastReconciledAt; 0: 30 s.
@@ -67,6 +70,9 @@ type key struct{ namespace, name string }
 // Start runs a controller until Close. Where the API server does not answer, or does not
 // know the type, it goes on trying.
 func Start(c Config) (*Controller, error) {
+	if c.Notice == 0 {
+		c.Notice = defaultNotice
+	}
 	if c.RollOut == 0 {
 		c.RollOut = defaultRollOut
 	}

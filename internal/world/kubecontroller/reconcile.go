@@ -20,14 +20,21 @@ import (
 
 // state is what runs for one instance.
 type state struct {
-	uid     types.UID
-	done    string    // the pods of the last roll-out that completed
-	image   string    // their image: the latch
-	ready   int64     // how many there are of them
-	target  string    // the pods of the roll-out that goes on
-	begun   time.Time // when it did
-	written map[string]any
-	at      time.Time // when it was written
+	uid        types.UID
+	spec       map[string]any // as the last pass has read it; nil: none has
+	generation int64          // of it
+	waits      int64          // the generation that a pass is to read
+	notices    time.Time      // when it does
+	follows    time.Time      // when the next pass begins, for what the last one changed wakes it up
+	rolled     int64          // the generation whose roll-out completed last
+	rolledAt   time.Time
+	done       string    // the pods of the last roll-out that completed
+	image      string    // their image: the latch
+	ready      int64     // how many there are of them
+	target     string    // the pods of the roll-out that goes on
+	begun      time.Time // when it did
+	written    map[string]any
+	at         time.Time // when it was written
 }
 
 // notOfPods are the spec fields that no pod sees: they change routes and records only.
@@ -66,12 +73,23 @@ func (k *Controller) reconcile(ctx context.Context, of key) time.Duration {
 		k.states[of] = s
 	}
 	b := k.behaves(of)
-	spec, _, _ := unstructured.NestedMap(object.Object, "spec")
-	left := s.advance(spec, b, now)
+	if b.Silent {
+		k.mu.Unlock()
+		return 0
+	}
+	late, write := s.notice(object, b, now)
+	if s.spec == nil {
+		k.mu.Unlock()
+		return late
+	}
+	spec := s.spec
+	var left time.Duration
+	if late == 0 {
+		left = s.advance(spec, b, now)
+	}
 	status := s.status(spec, b)
-	news := !reflect.DeepEqual(status, s.written)
 	resync := s.at.Add(k.config.Resync).Sub(now)
-	write := news || resync <= 0
+	write = write || late == 0 && (resync <= 0 || !reflect.DeepEqual(status, s.written))
 	if write {
 		s.written, s.at, resync = status, now, k.config.Resync
 	}
@@ -90,10 +108,37 @@ func (k *Controller) reconcile(ctx context.Context, of key) time.Duration {
 			return again
 		}
 	}
-	if left > 0 {
-		return min(left, resync)
+	if late > 0 {
+		return late
+	}
+	for _, sooner := range []time.Duration{left, s.follows.Sub(now)} {
+		if sooner > 0 {
+			resync = min(resync, sooner)
+		}
 	}
 	return resync
+}
+
+// notice reads the spec when that is due, and says how long it is until then; meanwhile
+// nothing is done. write says that a pass ends now, which writes whatever it found: one that
+// went on when the spec changed, one that reads it, and one that follows.
+func (s *state) notice(object *unstructured.Unstructured, b Behaviour, now time.Time) (late time.Duration, write bool) {
+	if g := object.GetGeneration(); g != s.generation {
+		if s.waits != g {
+			s.waits, s.notices, write = g, now.Add(b.Notice), true
+		}
+		if late = s.notices.Sub(now); late > 0 {
+			return late, write
+		}
+		s.spec, _, _ = unstructured.NestedMap(object.Object, "spec")
+		s.generation, s.follows = g, now.Add(time.Second)
+		return 0, true
+	}
+	if !s.follows.IsZero() && !s.follows.After(now) {
+		s.follows = time.Time{}
+		return 0, true
+	}
+	return 0, false
 }
 
 // found is the state of an instance that is seen for the first time: what its status says
@@ -105,8 +150,9 @@ func found(object *unstructured.Unstructured) *state {
 	}
 	s.ready, _, _ = unstructured.NestedInt64(object.Object, "status", "readyReplicas")
 	if nested(object.Object, "status", "phase") == phaseReady && s.image == nested(object.Object, "spec", "image") {
-		spec, _, _ := unstructured.NestedMap(object.Object, "spec")
-		s.done = podsOf(spec)
+		s.spec, _, _ = unstructured.NestedMap(object.Object, "spec")
+		s.generation = object.GetGeneration()
+		s.done = podsOf(s.spec)
 		s.target = s.done
 	}
 	return s
@@ -125,6 +171,11 @@ func (s *state) advance(spec map[string]any, b Behaviour, now time.Time) time.Du
 	if pods := podsOf(spec); pods != s.target {
 		s.target, s.begun = pods, now
 	}
+	defer func() {
+		if s.done == s.target && s.rolled != s.generation {
+			s.rolled, s.rolledAt = s.generation, now
+		}
+	}()
 	if s.done == s.target || b.Stuck || strings.HasSuffix(versionOf(nested(spec, "image")), lost) {
 		return 0
 	}
