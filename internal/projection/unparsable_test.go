@@ -81,7 +81,7 @@ func TestP23_aStallSaysWhichImageRuns(t *testing.T) {
 	p := play(t, newSim(kube))
 	p.stuck = true
 	p.pass(time.Minute)
-	p.change(func(o *object) { o.observed, o.done = byDigest, o.spec })
+	p.change(func(o *object) { o.observed, o.rolled, o.phase = byDigest, o.target, "Ready" })
 	p.pass(time.Hour).is(fleet.StatusFailed, fleet.VerdictStalled, fleet.ReasonUnparsableImage)
 	if want := "not settled after 15m0s: runs " + byDigest + ", whose tag cannot be read, wants v1"; p.status.Message != want {
 		t.Errorf("says %q, want %q", p.status.Message, want)
