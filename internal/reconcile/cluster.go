@@ -201,9 +201,8 @@ func (n *namespace) refresh(key fleet.ServerKey, underWay bool) bool {
 	return true
 }
 
-func (n *namespace) begin(key fleet.ServerKey) bool { return n.cluster.slots.begin(key) }
-func (n *namespace) end()                           { n.cluster.slots.end() }
-func (n *namespace) forgo(key fleet.ServerKey)      { n.cluster.slots.forgo(key) }
+func (n *namespace) room(fleet.ServerKey, fleet.Task) *slots { return &n.cluster.slots }
+func (n *namespace) forgo(key fleet.ServerKey)               { n.cluster.slots.forgo(key) }
 
 func (n *namespace) execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome {
 	if d.Kubernetes == nil {

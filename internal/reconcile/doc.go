@@ -25,7 +25,8 @@
 //     faults too (TestG4_massCreationIsAdmittedInSteps, TestG4_aRestartKeepsThePlacesThatAreTaken)
 //   - every server gets its turn, whatever another one or another endpoint does
 //     (TestP19_aPanickingServerStopsNobody, TestP19_everyServerGetsItsTurn,
-//     TestP19_anEndpointThatHangsHoldsUpNobodyElse, TestG4_aPlaceThatIsNotWantedGoesToTheNext)
+//     TestP19_anEndpointThatHangsHoldsUpNobodyElse, TestP19_aServerWhoseTurnsFailGivesItsSlotOn,
+//     TestP19_whoWaitsForTheEndOfADeclarationHoldsUpNobodyElse, TestG4_aPlaceThatIsNotWantedGoesToTheNext)
 //   - a converged server, or one that is held, costs no write and no turn but the slow
 //     resync's (TestP16_convergedServerCostsNothing, TestR5_aServerThatIsHeldCostsNoTurns),
 //     and on a cluster no call either (TestP16_200QuietTicksOfAClusterCostNothing)

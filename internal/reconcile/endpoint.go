@@ -23,7 +23,8 @@ type endpoint struct {
 	runtime Runtime
 	r       *Reconciler
 	asked   chan struct{} // a listing is wanted now
-	slots
+	slots   slots
+	pulls   slots // a registry that hangs takes no room from what it has no part in
 
 	mu       sync.Mutex
 	begun    time.Time // of the newest listing that answered
@@ -37,7 +38,7 @@ type endpoint struct {
 
 func newEndpoint(name string, rt Runtime, r *Reconciler) *endpoint {
 	return &endpoint{
-		name: name, runtime: rt, r: r, asked: make(chan struct{}, 1), slots: slots{kick: r.Kick}, stale: map[fleet.ServerKey]bool{},
+		name: name, runtime: rt, r: r, asked: make(chan struct{}, 1), slots: slots{kick: r.Kick}, pulls: slots{kick: r.Kick}, stale: map[fleet.ServerKey]bool{},
 	}
 }
 
@@ -291,6 +292,20 @@ func (e *endpoint) nameOf(id string) string {
 		}
 	}
 	return ""
+}
+
+func (e *endpoint) room(key fleet.ServerKey, task fleet.Task) *slots {
+	if task.Kind == fleet.TaskPull {
+		e.slots.forgo(key)
+		return &e.pulls
+	}
+	e.pulls.forgo(key)
+	return &e.slots
+}
+
+func (e *endpoint) forgo(key fleet.ServerKey) {
+	e.slots.forgo(key)
+	e.pulls.forgo(key)
 }
 
 func (e *endpoint) execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome {

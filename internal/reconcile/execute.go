@@ -13,21 +13,19 @@ import (
 // server. The effect begins only after the claim is in the store.
 func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gathered, in projection.Input, out projection.Output) error {
 	at := r.site(in.Region)
-	if at == nil || !r.leads() {
-		return nil
-	}
-	if !at.begin(key) {
+	status := out.Status.Clone()
+	i := status.Plan.Current()
+	room := at.room(key, status.Plan.Tasks[i])
+	if !room.begin(key) {
 		r.queue.AddAfter(key, noSlotRetry)
 		return nil
 	}
 	claimed := false
 	defer func() {
 		if !claimed {
-			at.end()
+			room.end()
 		}
 	}()
-	status := out.Status.Clone()
-	i := status.Plan.Current()
 	deadline := r.now().Add(status.Plan.Tasks[i].Timeout())
 	task := status.Plan.Claim(i, deadline)
 	err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
@@ -43,7 +41,7 @@ func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 	r.tasks.Go(func() {
 		defer r.Kick(key)
 		defer r.ends(key, e)
-		defer at.end()
+		defer room.end()
 		defer cancel()
 		r.run(running, at, key, in.Desired, task)
 	})

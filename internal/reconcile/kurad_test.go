@@ -138,11 +138,18 @@ func (s daemonStore) Orphaned(ctx context.Context, key fleet.ServerKey, events .
 	return s.k.w.records.Orphaned(ctx, key, events...)
 }
 
-func (s daemonStore) Undisturbed(ctx context.Context) (int64, error) {
+func (s daemonStore) Undisturbed(ctx context.Context) (int64, bool, error) {
 	if s.k.dead.Load() {
-		return 0, errDead
+		return 0, false, errDead
 	}
 	return s.k.w.records.Undisturbed(ctx)
+}
+
+func (s daemonStore) AwaitUndisturbed(ctx context.Context) error {
+	if s.k.dead.Load() {
+		return errDead
+	}
+	return s.k.w.records.AwaitUndisturbed(ctx)
 }
 
 func (s daemonStore) Gather(ctx context.Context, key fleet.ServerKey) (fleet.Gathered, error) {

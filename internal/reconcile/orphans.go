@@ -131,11 +131,11 @@ func (n *namespace) remove(ctx context.Context, i fleet.KubeInstance) (begun boo
 	}
 	defer r.Kick(key)
 	defer r.ends(key, e)
-	if !n.begin(key) {
+	if !n.cluster.slots.begin(key) {
 		n.forgo(key) // the next sweep tries again
 		return false, nil
 	}
-	defer n.end()
+	defer n.cluster.slots.end()
 	if err := n.announce(within, key, i); err != nil {
 		if r.cfg.Store.IsConflict(err) {
 			return false, nil // it is declared

@@ -2,8 +2,11 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,9 +23,11 @@ type Store interface {
 	Gather(ctx context.Context, key fleet.ServerKey) (fleet.Gathered, error)
 	// CommitTurn stores a turn as a whole, or nothing of it.
 	CommitTurn(ctx context.Context, w fleet.TurnWrite) error
-	// Undisturbed waits until no declaration is written that other servers are rendered
-	// from, and names that moment for a turn that gives hosts back.
-	Undisturbed(ctx context.Context) (int64, error)
+	// Undisturbed names this moment for a turn that gives hosts back; ok is false while a
+	// declaration is written that other servers are rendered from, whose end
+	// AwaitUndisturbed waits for.
+	Undisturbed(ctx context.Context) (at int64, ok bool, err error)
+	AwaitUndisturbed(ctx context.Context) error
 	// Stored returns what memory has of a server; ok is false where it cannot be read. It
 	// shows at least what was stored before the start.
 	Stored(key fleet.ServerKey) (g fleet.Gathered, ok bool)
@@ -130,6 +135,7 @@ type Reconciler struct {
 	names   map[spot]fleet.ServerKey            // whose instance or container bears it
 	adopted map[string]fleet.ServerKey          // by container id
 	waiters map[fleet.ServerKey][]chan struct{} // for a turn that begins from now on
+	giving  map[fleet.ServerKey]bool            // wait for a declaration's end to give hosts back
 
 	running context.Context // of Run; nil: nothing may begin
 	work    sync.WaitGroup  // what Run waits for, but tasks
@@ -168,6 +174,7 @@ func New(cfg Config) *Reconciler {
 		names:     map[spot]fleet.ServerKey{},
 		adopted:   map[string]fleet.ServerKey{},
 		waiters:   map[fleet.ServerKey][]chan struct{}{},
+		giving:    map[fleet.ServerKey]bool{},
 	}
 	for name, rt := range cfg.Runtimes {
 		r.endpoints[name] = newEndpoint(name, rt, r)
@@ -295,8 +302,12 @@ func (r *Reconciler) take(ctx context.Context, key fleet.ServerKey) {
 		return
 	}
 	r.await(key, waiting...) // for a turn that succeeds
+	r.forgo(key)             // it asks again, and keeps nobody waiting until then
 	switch {
 	case ctx.Err() != nil:
+	case errors.Is(err, errDisturbed):
+		r.log.Debug("a declaration is under way: again after it", "server", key.String())
+		r.afterDeclaration(key)
 	case r.cfg.Store.IsConflict(err):
 		// Whoever wrote meanwhile got on: no reason to wait ever longer.
 		r.log.Debug("a record changed during the turn: again", "server", key.String())
@@ -306,6 +317,28 @@ func (r *Reconciler) take(ctx context.Context, key fleet.ServerKey) {
 		r.kick(r.admission.withdraw(key)) // it does not keep the others waiting
 		r.queue.AddRateLimited(key)
 	}
+}
+
+// afterDeclaration makes the server's turn due when no declaration is under way that others
+// are rendered from. One waits for all of them, so that it costs no worker (P19).
+func (r *Reconciler) afterDeclaration(key fleet.ServerKey) {
+	r.mu.Lock()
+	first := len(r.giving) == 0
+	r.giving[key] = true
+	r.mu.Unlock()
+	if !first {
+		return
+	}
+	r.beside(func(ctx context.Context) {
+		for ctx.Err() == nil && r.cfg.Store.AwaitUndisturbed(ctx) != nil {
+			wait(ctx, firstRetry)
+		}
+		r.mu.Lock()
+		keys := slices.Collect(maps.Keys(r.giving))
+		clear(r.giving)
+		r.mu.Unlock()
+		r.kick(keys)
+	})
 }
 
 // safely turns a panic into an error, so that it stays with the server or the endpoint

@@ -20,11 +20,10 @@ type site interface {
 	freshTurn(key fleet.ServerKey, instance string)
 	// fresh waits for a read of the instance that begins from now on.
 	fresh(ctx context.Context, instance string) error
-	// begin takes up one of the effects that may be under way at once, until end. Without
-	// room the server's turn is due when there is some.
-	begin(key fleet.ServerKey) bool
-	end()
-	// forgo says that the server wants no effect now: others are not kept waiting for it.
+	// room is where the server waits for a task of this kind to begin, and no longer for one
+	// of another.
+	room(key fleet.ServerKey, task fleet.Task) *slots
+	// forgo says that the server takes up no effect now: others are not kept waiting for it.
 	forgo(key fleet.ServerKey)
 	execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome
 	// memory returns when the last read that answered began, and how many have failed since.
@@ -76,7 +75,8 @@ func siteless(region fleet.Region) *fleet.ReadFailure {
 }
 
 // slots bound the effects that are under way at once on an endpoint or a cluster, so that
-// one which hangs takes nothing from the others (P19).
+// one which hangs takes nothing from the others (P19). Who waits keeps its place until it
+// begins or its turn ends otherwise: the slot that it was woken for is then the next one's.
 type slots struct {
 	kick func(fleet.ServerKey)
 
@@ -85,16 +85,19 @@ type slots struct {
 	queued []fleet.ServerKey // want one, and have not begun
 }
 
+// begin takes up a slot until end. Without one the server's turn is due when there is some.
 func (s *slots) begin(key fleet.ServerKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queued = slices.DeleteFunc(s.queued, func(k fleet.ServerKey) bool { return k == key })
-	if s.taken < effectsAtOnce {
-		s.taken++
-		return true
+	if s.taken == effectsAtOnce {
+		if !slices.Contains(s.queued, key) {
+			s.queued = append(s.queued, key)
+		}
+		return false
 	}
-	s.queued = append(s.queued, key)
-	return false
+	s.queued = slices.DeleteFunc(s.queued, func(k fleet.ServerKey) bool { return k == key })
+	s.taken++
+	return true
 }
 
 func (s *slots) end() {
@@ -113,8 +116,7 @@ func (s *slots) forgo(key fleet.ServerKey) {
 	}
 }
 
-// wake makes the turns due of as many as there is room for. They stay queued until they
-// begin, or say that they do not want to any more; s.mu is held.
+// wake makes the turns due of as many as there is room for; s.mu is held.
 func (s *slots) wake() {
 	for _, key := range s.queued[:min(len(s.queued), effectsAtOnce-s.taken)] {
 		s.kick(key)

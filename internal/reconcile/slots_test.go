@@ -43,3 +43,29 @@ func TestP19_aSlotIsNotLostToWhoNoLongerWantsIt(t *testing.T) {
 	}
 	s.forgo(name("stranger", 0)) // who never waited
 }
+
+func TestP19_whoFindsItsSlotTakenKeepsItsPlace(t *testing.T) {
+	var woken []fleet.ServerKey
+	s := slots{kick: func(k fleet.ServerKey) { woken = append(woken, k) }}
+	name := func(what string, i int) fleet.ServerKey {
+		return fleet.ServerKey{Account: fmt.Sprintf("%s%02d", what, i), Region: "eu"}
+	}
+	for i := range effectsAtOnce {
+		s.begin(name("busy", i))
+	}
+	for i := range 3 {
+		s.begin(name("waits", i))
+	}
+	s.end()
+	if !s.begin(name("newcomer", 0)) { // before the one that was woken
+		t.Fatal("no room")
+	}
+	if s.begin(name("waits", 0)) {
+		t.Fatal("more at once than may be")
+	}
+	woken = nil
+	s.end()
+	if want := []fleet.ServerKey{name("waits", 0)}; !slices.Equal(woken, want) {
+		t.Errorf("woken %v, want %v", woken, want)
+	}
+}

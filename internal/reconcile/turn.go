@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,6 +10,9 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
+
+// errDisturbed says that a turn which gives hosts back has to wait for a declaration's end.
+var errDisturbed = errors.New("a declaration is under way")
 
 // turn is one turn of one server: gather, decide, store; or, where nothing is to be
 // stored, the claim of the current task.
@@ -20,7 +24,10 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	if err == nil && len(out.Freed) > 0 {
 		// What is given back must not be what a rename just now counts on: decide anew,
 		// from what is declared while none is under way.
-		if undisturbed, err = r.cfg.Store.Undisturbed(ctx); err == nil {
+		var ok bool
+		if undisturbed, ok, err = r.cfg.Store.Undisturbed(ctx); err == nil && !ok {
+			return errDisturbed
+		} else if err == nil {
 			g, in, out, err = r.decide(ctx, key)
 		}
 	}
@@ -48,10 +55,8 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		return nil
 	}
 	r.afterwards(key, in, out)
-	if !out.MayAct || !due(out.Status.Plan, r.now(), r.isLive(key)) {
-		if at := r.site(in.Region); at != nil {
-			at.forgo(key)
-		}
+	if !out.MayAct || !due(out.Status.Plan, r.now(), r.isLive(key)) || r.site(in.Region) == nil || !r.leads() {
+		r.forgo(key)
 		return nil
 	}
 	if out.Changed() {
@@ -191,6 +196,9 @@ func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desi
 			at.names = append(at.names, s.Name, s.TemporaryName(), s.RetiredName())
 		}
 	}
+	if was := r.whereabouts(key).site; was != nil && was != at.site {
+		was.forgo(key) // it has moved
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.disown(key)
@@ -252,14 +260,24 @@ func (r *Reconciler) knows(key fleet.ServerKey) bool {
 func (r *Reconciler) forget(key fleet.ServerKey) {
 	r.cfg.Probes.Set(key, nil, false)
 	r.kick(r.admission.forget(key))
+	r.forgo(key)
 	r.mu.Lock()
-	at := r.known[key].site
+	defer r.mu.Unlock()
 	r.disown(key)
 	delete(r.known, key)
-	r.mu.Unlock()
-	if at != nil {
+}
+
+// forgo gives on what slots the server waits for or was woken for.
+func (r *Reconciler) forgo(key fleet.ServerKey) {
+	if at := r.whereabouts(key).site; at != nil {
 		at.forgo(key)
 	}
+}
+
+func (r *Reconciler) whereabouts(key fleet.ServerKey) whereabouts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[key]
 }
 
 // recount takes up the places of servers that were being settled when the last one who

@@ -39,11 +39,17 @@ func (r *Records) Beside(ctx context.Context) (*Right, error) {
 	return &Right{records: r, at: at}, err
 }
 
-// Undisturbed waits until no write runs alone, and names that moment for a turn that
-// gives something back (fleet.TurnWrite).
-func (r *Records) Undisturbed(ctx context.Context) (int64, error) {
-	at, err := r.undisturbed(ctx)
-	return at.Revision, err
+// Undisturbed names this moment for a turn that gives something back (fleet.TurnWrite); ok
+// is false while a write runs alone.
+func (r *Records) Undisturbed(ctx context.Context) (at int64, ok bool, err error) {
+	e, err := fetch[Exclusion](ctx, r, exclusionKey)
+	return e.Revision, e.Value.Holder == "", err
+}
+
+// AwaitUndisturbed waits until no write runs alone.
+func (r *Records) AwaitUndisturbed(ctx context.Context) error {
+	_, err := r.undisturbed(ctx)
+	return err
 }
 
 // Alone returns the right to write alone, once nobody else has it. Writes that hold an
