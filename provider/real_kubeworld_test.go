@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -65,9 +66,12 @@ func startKubeKurad(t *testing.T, o kubernetes.Options) *kurad {
 	return k.begin()
 }
 
-// applies counts what the daemon applied to an instance.
+// applies counts what the daemon applied to an instance; what the API server refused, because
+// the controller had written meanwhile, was not applied.
 func (c *kubeRig) applies(name string) int {
-	return c.between.Count(func(call kubernetes.Call) bool { return call.Apply && call.Name == name })
+	return c.between.Count(func(call kubernetes.Call) bool {
+		return call.Apply && call.Name == name && call.Status != http.StatusConflict
+	})
 }
 
 // left names the instances that are there.

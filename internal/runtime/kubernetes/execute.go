@@ -52,14 +52,29 @@ func (r run) execute(ctx context.Context) fleet.Outcome {
 	return r.refuse(fleet.ReasonInvalid, "this kurad knows no task %q of a cluster", r.task.Kind)
 }
 
+// looks is how often an instance is looked at that changes between the look and the change
+// that is for its version: its controller writes to it, too.
+const looks = 4
+
 // apply makes the instance as the document says (K1).
 func (r run) apply(ctx context.Context) fleet.Outcome {
 	if r.task.Digest != "" && r.task.Digest != r.doc.Revision {
 		return r.replan("the document has changed since the plan was made")
 	}
-	uid, version, out := r.target(ctx)
-	if out != nil {
-		return *out
+	for look := 1; ; look++ {
+		out, overtaken := r.applySeen(ctx, look > 1)
+		if !overtaken || look == looks {
+			return out
+		}
+	}
+}
+
+// applySeen applies the document to the instance as it is known, or as it is now; overtaken
+// says that a change of it came first, and nothing was applied.
+func (r run) applySeen(ctx context.Context, again bool) (out fleet.Outcome, overtaken bool) {
+	uid, version, refused := r.target(ctx, again)
+	if refused != nil {
+		return *refused, false
 	}
 	echo, err := r.patch(ctx, uid, version, r.doc.Force)
 	if undeclared(statusOf(err)) {
@@ -70,32 +85,32 @@ func (r run) apply(ctx context.Context) fleet.Outcome {
 			o := r.failed(err)
 			o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonSchemaTooOld
 			o.Message = r.say("the schema that is served differs from the one that applies; it is read again: %s", shorten(err.Error()))
-			return o
+			return o, false
 		}
 	}
 	if conflicts(statusOf(err)) && !r.doc.Force {
-		if uid, version, out = r.onlyEdited(ctx, uid, statusOf(err)); out != nil {
-			return *out
+		if uid, version, refused = r.onlyEdited(ctx, uid, statusOf(err)); refused != nil {
+			return *refused, false
 		}
 		echo, err = r.patch(ctx, uid, version, true)
 	}
 	if err != nil {
-		return r.failed(err)
+		return r.failed(err), version != "" && apierrors.IsConflict(err) && !conflicts(statusOf(err))
 	}
 	o := r.owners.object(echo)
 	r.p.wrote(o, echoed(o, r.doc, r.live.get()))
 	is := o.view(owner{}, false).State()
-	return fleet.Outcome{Class: fleet.ClassOK, Answered: true, Applied: &is}
+	return fleet.Outcome{Class: fleet.ClassOK, Answered: true, Applied: &is}, false
 }
 
 // target returns the UID of what to apply to; "": it is created. What is not the server's
 // is left alone (K4): an apply cannot be told to create only, and would merge into it. A
 // plan for something that was there names its UID, which the server checks. Force would
 // also take labels that another environment gave it meanwhile: it is for the version that
-// was looked at.
-func (r run) target(ctx context.Context) (uid, version string, out *fleet.Outcome) {
+// was looked at, which is the watch's until something newer is there.
+func (r run) target(ctx context.Context, again bool) (uid, version string, out *fleet.Outcome) {
 	o := r.p.look(r.doc.Name).object
-	if r.task.UID == "" || r.doc.Force && (o == nil || string(o.UID) != r.task.UID) {
+	if again || r.task.UID == "" || r.doc.Force && (o == nil || string(o.UID) != r.task.UID) {
 		var err error
 		if o, err = r.get(ctx, r.doc.Namespace, r.doc.Name); err != nil {
 			return "", "", r.unread(err)
@@ -174,10 +189,6 @@ func (r run) onlyEdited(ctx context.Context, uid string, conflict *metav1.Status
 	refusal := r.refuse(fleet.ReasonFieldConflict, "another manager holds %s; %s", shorten(strings.Join(fields, ", ")), adviseConflict)
 	return "", "", &refusal
 }
-
-// looks is how often an instance is looked at that changes while it is deleted: its
-// controller writes to it, too.
-const looks = 4
 
 // remove deletes the instance that the task names by its UID, and none that is not the
 // server's: at the version that was looked at, for somebody may give it other labels

@@ -39,6 +39,7 @@ func TestCluster(t *testing.T) {
 		"K4_whatIsRelabelledWhileItIsDeletedIsLookedAtAgain":       relabelledDeletion,
 		"K4_twoEnvironmentsDoNotTouchEachOther":                    environments,
 		"K6_anAdoptedInstanceIsChangedInItsMetadataOnly":           adopted,
+		"K6_aControllerThatWritesMeanwhileCostsNoSecondTask":       overtaken,
 		"L44_whileAWriteGoesOnNothingSeenIsNewerThanIt":            ownWrites,
 		"L47_aControllersSignOfLifeIsNoNews":                       signOfLife,
 		"L52_aReplacedObjectIsNotApplied":                          replaced,
@@ -190,7 +191,7 @@ func relabelled(r *rig) {
 	r.until("the watch has seen it", func() bool { return r.apply(doc, uid).Class == fleet.ClassOK })
 	r.proxy.HoldWatches()
 	r.edit("a", "kurad-other", `{"metadata":{"labels":{"dev.kura/environment":"other"}}}`)
-	r.is(r.apply(doc, uid), fleet.ClassTransient, fleet.ReasonDrifted, true)
+	r.is(r.apply(doc, uid), fleet.ClassRefused, fleet.ReasonForeignInstance, true, "environment other")
 	o, err := r.as(world.Admin).Get(r.Context(), "a", metav1.GetOptions{})
 	must(r.T, err)
 	if env := o.GetLabels()[fleet.LabelEnvironment]; env != "other" {
@@ -199,6 +200,24 @@ func relabelled(r *rig) {
 	r.proxy.Heal()
 	r.until("the new owner is seen", func() bool { return r.see(doc).Foreign != "" })
 	r.is(r.apply(doc, uid), fleet.ClassRefused, fleet.ReasonForeignInstance, true, "environment other")
+}
+
+// overtaken is an apply that is forced, and so for the version that was looked at, of an
+// instance whose status the controller has written since.
+func overtaken(r *rig) {
+	doc := r.doc("a", 1, nil)
+	uid := r.applied(doc, "").UID
+	r.until("the watch has seen it", func() bool { return r.see(doc) != nil })
+	next := r.doc("a", 2, nil)
+	next.Force = true
+	r.proxy.HoldWatches()
+	r.edit("a", "controller", `{"status":{"phase":"Ready"}}`, "status")
+	r.proxy.Forget()
+	r.ok(r.apply(next, uid))
+	if n := r.proxy.Count(func(c world.Call) bool { return c.Apply && c.Status < http.StatusMultipleChoices }); n != 1 {
+		r.Errorf("applied %d times: %+v", n, r.proxy.Calls())
+	}
+	r.until("the answer is seen", func() bool { return r.see(next).Revision == "r2" })
 }
 
 func relabelledDeletion(r *rig) {
