@@ -45,6 +45,7 @@ const (
 	tokensFolder      = "tokens/"
 	endpointsFolder   = "endpoints/"
 	hostsFolder       = "hosts/"
+	sharesFolder      = "shares/"
 	handlesFolder     = "handles/"
 	instancesFolder   = "instances/"
 	portsFolder       = "ports/"
@@ -108,7 +109,7 @@ func parseKey(key string) (place, bool) {
 		return place{kind: KindToken, name: rest}, true
 	case endpointsFolder:
 		return place{kind: KindEndpoint, name: rest}, strings.Contains(rest, "/")
-	case hostsFolder, handlesFolder, instancesFolder, portsFolder:
+	case hostsFolder, sharesFolder, handlesFolder, instancesFolder, portsFolder:
 		return place{kind: KindReservation, name: key}, true
 	case refsFolder:
 		return place{kind: KindReference, name: rest}, true

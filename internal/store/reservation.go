@@ -19,8 +19,35 @@ type Reservation string
 // ReserveHost is the reservation of a host name.
 func ReserveHost(host string) Reservation { return Reservation(hostsFolder + host) }
 
-// IsHost reports whether a host name is reserved.
-func (r Reservation) IsHost() bool { return strings.HasPrefix(string(r), hostsFolder) }
+// ReserveShare is a server's share in a host of its account (a global one). Together with
+// the first share of an account the host becomes the account's, and nobody's own: as long
+// as one server has a share in it, no other account can have one, and no server the host.
+func ReserveShare(host string, k fleet.ServerKey) Reservation {
+	return Reservation(shares(host) + k.Account + "/" + k.Region)
+}
+
+func shares(host string) string { return sharesFolder + host + "/" }
+
+// Host is the host name that is reserved, and whether that is a share in it; ok is false
+// for anything else.
+func (r Reservation) Host() (host string, shared, ok bool) {
+	if host, ok = strings.CutPrefix(string(r), hostsFolder); ok {
+		return host, false, true
+	}
+	if host, ok = strings.CutPrefix(string(r), sharesFolder); ok {
+		host, _, _ = strings.Cut(host, "/")
+	}
+	return host, ok, ok
+}
+
+// IsShare reports whether a share in a host is reserved.
+func (r Reservation) IsShare() bool { return strings.HasPrefix(string(r), sharesFolder) }
+
+// IsHost reports whether a host name is reserved, or a share in one.
+func (r Reservation) IsHost() bool {
+	_, _, ok := r.Host()
+	return ok
+}
 
 // ReserveHandle is the reservation of a handle, or of an id, that an account has given up.
 // Those that accounts have are in their records.
@@ -48,11 +75,12 @@ const adoptedTarget = "adopted"
 
 // String names the reservation in words, for example `host "a.kura.example.dev"`.
 func (r Reservation) String() string {
+	if host, _, ok := r.Host(); ok {
+		return fmt.Sprintf("host %q", host)
+	}
 	folder, rest, _ := strings.Cut(string(r), "/")
 	i := strings.LastIndex(rest, "/")
 	switch folder + "/" {
-	case hostsFolder:
-		return fmt.Sprintf("host %q", rest)
 	case handlesFolder:
 		return fmt.Sprintf("handle %q", rest)
 	case instancesFolder:
@@ -103,6 +131,7 @@ func (r *Records) Claims(ctx context.Context, k fleet.ServerKey) (Versioned[Clai
 
 // Holder is who holds a reservation. It outlives the server where that gave the host up,
 // or is gone: until its time is over, it is for other servers of its account alone (H10).
+// One without a region is an account, whose servers have shares in the host.
 type Holder struct {
 	fleet.ServerKey
 	Until *time.Time `json:"until,omitempty"` // nil: the server has not given it up
@@ -121,6 +150,20 @@ func (h Holder) KeptFrom(account string, now time.Time) time.Time {
 func (r *Records) Holder(ctx context.Context, res Reservation) (h Holder, ok bool, err error) {
 	v, err := fetch[Holder](ctx, r, string(res))
 	return v.Value, v.Exists(), err
+}
+
+// Sharers returns the servers that have a share in a host, sorted by account and region.
+func (r *Records) Sharers(ctx context.Context, host string) ([]fleet.ServerKey, error) {
+	var all []fleet.ServerKey
+	err := r.eachHolder(ctx, shares(host), func(_ Reservation, h Versioned[Holder]) { all = append(all, h.Value.ServerKey) })
+	return all, err
+}
+
+// Free returns a *UsedError where a server may not have what another one holds, as a claim
+// would.
+func (r *Records) Free(ctx context.Context, now time.Time, k fleet.ServerKey, res Reservation) error {
+	c := &claim{owner: k, take: []Reservation{res}}
+	return c.resolve(ctx, &Tx{records: r, now: now, claims: []*claim{c}})
 }
 
 // Owner returns the server that holds a reservation; ok is false where none does.
@@ -215,6 +258,9 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 	}
 	held := slices.Clone(record.Value.Held)
 	for _, res := range c.take {
+		if err := c.takeShare(ctx, tx, res); err != nil {
+			return err
+		}
 		at, err := fetch[Holder](ctx, tx.records, string(res))
 		if err == nil {
 			err = c.free(ctx, tx, res, at.Value)
@@ -232,6 +278,12 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 		}
 	}
 	for _, res := range c.give {
+		if _, shared, _ := res.Host(); shared {
+			if err := c.giveShare(ctx, tx, res, c.until); err != nil {
+				return err
+			}
+			continue
+		}
 		at, err := fetch[Holder](ctx, tx.records, string(res))
 		if err != nil {
 			return err
@@ -266,6 +318,56 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 	return nil
 }
 
+// takeShare makes the host that res is a share in the account's. Several servers of it may
+// take theirs in one transaction.
+func (c *claim) takeShare(ctx context.Context, tx *Tx, res Reservation) error {
+	host, shared, _ := res.Host()
+	key, whole := string(ReserveHost(host)), Holder{ServerKey: fleet.ServerKey{Account: c.owner.Account}}
+	if !shared || tx.writes(key) {
+		return nil
+	}
+	at, err := fetch[Holder](ctx, tx.records, key)
+	if err != nil {
+		return err
+	}
+	switch at.Value.ServerKey {
+	case whole.ServerKey:
+		if at.Value == whole {
+			tx.compare(Unchanged(key, at.Revision))
+			return nil
+		} // else it had given it up
+	case c.owner:
+		return &UsedError{What: res.String(), By: "server " + c.owner.String(), Server: c.owner, Reservation: ReserveHost(host)}
+	default:
+		if err := c.free(ctx, tx, ReserveHost(host), at.Value); err != nil {
+			return err
+		}
+	}
+	put(tx, key, at, whole)
+	return nil
+}
+
+// giveShare keeps the host that res is a share in for the account until the time; its last
+// share gone, that is how long nobody else has it.
+func (c *claim) giveShare(ctx context.Context, tx *Tx, res Reservation, until time.Time) error {
+	host, _, _ := res.Host()
+	key := string(ReserveHost(host))
+	taken := func(o *claim) bool {
+		return slices.ContainsFunc(o.take, func(r Reservation) bool {
+			h, _, ok := r.Host()
+			return ok && h == host
+		})
+	}
+	if tx.writes(key) || slices.ContainsFunc(tx.claims, taken) {
+		return nil
+	}
+	at, err := fetch[Holder](ctx, tx.records, key)
+	if err == nil && at.Value.ServerKey == (fleet.ServerKey{Account: c.owner.Account}) {
+		put(tx, key, at, Holder{ServerKey: at.Value.ServerKey, Until: &until})
+	}
+	return err
+}
+
 // free returns a *UsedError where the owner may not have what another server holds. What
 // was given up by one that is gone, or that has released it, is its account's at once,
 // and anybody's when the time is over.
@@ -274,6 +376,15 @@ func (c *claim) free(ctx context.Context, tx *Tx, res Reservation, h Holder) err
 		return nil
 	}
 	used := &UsedError{What: res.String(), By: "server " + h.String(), Server: h.ServerKey, Reservation: res, Until: h.KeptFrom(c.owner.Account, tx.now)}
+	if host, _, ok := res.Host(); ok && h.Region == "" {
+		used.By = fmt.Sprintf("account %q", h.Account)
+		sharers, err := tx.records.Sharers(ctx, host)
+		if err == nil && (len(sharers) > 0 || !used.Until.IsZero()) {
+			err = used
+		}
+		tx.compare(NoneUnder(shares(host)))
+		return err
+	}
 	if h.Until == nil || !used.Until.IsZero() {
 		return used
 	}

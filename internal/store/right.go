@@ -123,9 +123,6 @@ func (right *Right) mark(ctx context.Context, holder string) error {
 	return nil
 }
 
-// IsAlone reports whether nobody else writes.
-func (right *Right) IsAlone() bool { return right.alone }
-
 // Release lets others write again; what is not released is after a few seconds taken for
 // dead. A right to write beside others needs no release.
 func (right *Right) Release(ctx context.Context) error {

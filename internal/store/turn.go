@@ -75,12 +75,16 @@ func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 		}
 		callers := len(tx.ifs)
 		for _, res := range held[:min(len(held), releaseAtOnce)] {
+			_, shared, host := res.Host()
 			at, err := fetch[Holder](ctx, r, string(res))
+			if err == nil && shared && !w.KeptUntil.IsZero() {
+				err = (&claim{owner: w.Key}).giveShare(ctx, tx, res, w.KeptUntil)
+			}
 			switch {
 			case err != nil:
 				return err
 			case at.Value.ServerKey != w.Key:
-			case res.IsHost() && !w.KeptUntil.IsZero():
+			case host && !shared && !w.KeptUntil.IsZero():
 				put(tx, string(res), at, Holder{ServerKey: w.Key, Until: &w.KeptUntil})
 			default:
 				tx.remove(string(res), at.Revision)

@@ -62,7 +62,12 @@ func (tx *Tx) ForgetHandle(handle string) {
 
 // Forget removes the reservation of what was given up by a server or an account that does
 // not hold it any more.
-func (tx *Tx) Forget(res Reservation, h Versioned[Holder]) { tx.remove(string(res), h.Revision) }
+func (tx *Tx) Forget(res Reservation, h Versioned[Holder]) {
+	tx.remove(string(res), h.Revision)
+	if host, _, ok := res.Host(); ok {
+		tx.compare(NoneUnder(shares(host)))
+	}
+}
 
 // RequireAccount makes the transaction fail if the account changes or goes.
 func (tx *Tx) RequireAccount(v Versioned[fleet.Account]) {
@@ -211,7 +216,7 @@ func (tx *Tx) Commit(ctx context.Context) (int64, error) {
 		if tx.err != nil {
 			return 0, tx.err
 		}
-		try := &Tx{records: tx.records, now: tx.now, ifs: slices.Clone(tx.ifs), then: slices.Clone(tx.then)}
+		try := &Tx{records: tx.records, now: tx.now, claims: tx.claims, ifs: slices.Clone(tx.ifs), then: slices.Clone(tx.then)}
 		for _, c := range tx.claims {
 			if err := c.resolve(ctx, try); err != nil {
 				return 0, err
@@ -337,6 +342,11 @@ func (tx *Tx) sealed(key string, v any) Op {
 		tx.err = err
 	}
 	return Put(key, b)
+}
+
+// writes reports whether the transaction writes the record already.
+func (tx *Tx) writes(key string) bool {
+	return slices.ContainsFunc(tx.then, func(o Op) bool { return o.Key == key })
 }
 
 func (tx *Tx) compare(c Compare) { tx.ifs = append(tx.ifs, c) }

@@ -91,14 +91,6 @@ func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fle
 	if err := declared.ValidateIn(r); err != nil {
 		return w, err
 	}
-	if r.Hosts.Global != "" || s.globalHosts() {
-		if !right.IsAlone() && !req.DryRun {
-			return w, errShared
-		}
-		if err := s.catchUp(ctx); err != nil {
-			return w, err
-		}
-	}
 	f := found{status: status}
 	already := false
 	if r.Kubernetes != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // needs are the reservations that a server must hold: the hosts that it renders to and
-// those that it still publishes, its instance name, and its ports. The global host is
-// not among them, because all servers of an account share it.
+// those that it still publishes, its share in its account's global host, its instance
+// name, and its ports.
 func needs(r fleet.Region, d fleet.Desired, in fleet.Intent, status *fleet.Status) []store.Reservation {
 	var list []store.Reservation
 	add := func(res store.Reservation) {
@@ -35,6 +35,9 @@ func needs(r fleet.Region, d fleet.Desired, in fleet.Intent, status *fleet.Statu
 		for _, a := range status.Aliases {
 			add(store.ReserveHost(a.Host))
 		}
+	}
+	if d.Hosts.Global != "" {
+		add(store.ReserveShare(d.Hosts.Global, in.Key()))
 	}
 	add(store.ReserveInstance(r.Target(), d.Instance))
 	if status != nil {
@@ -184,7 +187,7 @@ func (s *Server) taken(ctx context.Context, right *store.Right, at place, r flee
 	case spare && !used.Until.IsZero():
 		return at.kept(what, used.Server, used.Until)
 	case spare && !dry:
-		if err := s.reclaim(ctx, right, g, used); err != nil {
+		if err := s.reclaim(ctx, right, g, used.Reservation); err != nil {
 			return err
 		}
 		return again
@@ -193,7 +196,7 @@ func (s *Server) taken(ctx context.Context, right *store.Right, at place, r flee
 	}):
 		return again
 	}
-	return at.collision(what, used.Server)
+	return at.collision(what, g.Intent.Key())
 }
 
 // place is where in a declaration a collision comes from, and what its author can do.
@@ -212,26 +215,31 @@ func ofServer(ctx context.Context, key fleet.ServerKey) place {
 // collision says that two servers cannot have the same thing (H4), naming both as far as
 // the author may know of them.
 func (p place) collision(what string, other fleet.ServerKey) error {
-	holder := "another account's server"
-	if p.sees(other.Account) {
-		holder = "server " + other.String()
-	}
 	return &fleet.Error{
 		Code: fleet.CodeConflict, Message: fmt.Sprintf("server %s cannot have %s", p.key, what),
-		Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%s has %s already; %s", holder, what, p.advice)}},
+		Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%s has %s already; %s", p.whose(other), what, p.advice)}},
 	}
 }
 
 // kept says that a server cannot have what another account has given up, but not for long
 // enough (H10).
 func (p place) kept(what string, other fleet.ServerKey, until time.Time) error {
-	holder := "another account's server"
-	if p.sees(other.Account) {
-		holder = "server " + other.String()
-	}
 	return &fleet.Error{
 		Code: fleet.CodeConflict, Message: fmt.Sprintf("server %s cannot have %s", p.key, what),
-		Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%s had it and gave it up; it stays that account's until %s, for its clients may still come; wait until then, or %s", holder, instant(until), p.advice)}},
+		Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%s had it and gave it up; it stays that account's until %s, for its clients may still come; wait until then, or %s", p.whose(other), instant(until), p.advice)}},
+	}
+}
+
+// whose is who has something, as far as the author may know: a server, or an account whose
+// servers shared it.
+func (p place) whose(other fleet.ServerKey) string {
+	switch {
+	case !p.sees(other.Account):
+		return "another account's server"
+	case other.Region == "":
+		return fmt.Sprintf("account %q", other.Account)
+	default:
+		return "server " + other.String()
 	}
 }
 
@@ -245,23 +253,40 @@ func asUsed(err error) (*store.UsedError, bool) {
 
 // reclaim gives back a reservation that its holder does not need: one of a change that
 // was never made, or of a host that it has left.
-func (s *Server) reclaim(ctx context.Context, right *store.Right, g fleet.Gathered, used *store.UsedError) error {
+func (s *Server) reclaim(ctx context.Context, right *store.Right, g fleet.Gathered, res store.Reservation) error {
 	if g.IntentRevision == 0 {
 		return nil // it is gone, and holds nothing any more
 	}
 	tx := s.records.BeginAt(s.now())
 	tx.Under(right) // what its holder needs may change with an account, a template or a region
 	tx.RequireIntent(store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision})
-	tx.Release(used.Server, used.Reservation)
+	tx.Release(g.Intent.Key(), res)
+	if host, _, ok := res.Host(); ok {
+		tx.Release(g.Intent.Key(), store.ReserveShare(host, g.Intent.Key())) // where the host is its account's
+	}
 	_, err := tx.Commit(ctx)
 	return err
 }
 
-// spare reports whether a server that holds a reservation does not need it, or is gone.
+// spare reports whether who holds a reservation does not need it: a server, which may be
+// gone, or an account by its servers' shares. g is the server that does, or the last one
+// that does not.
 func (s *Server) spare(ctx context.Context, holder fleet.ServerKey, res store.Reservation) (g fleet.Gathered, spare bool, err error) {
+	if host, shared, ok := res.Host(); ok && !shared && holder.Region == "" {
+		sharers, err := s.records.Sharers(ctx, host)
+		if err != nil {
+			return g, false, err
+		}
+		for _, k := range sharers {
+			if g, spare, err = s.spare(ctx, k, store.ReserveShare(host, k)); err != nil || !spare {
+				return g, false, err
+			}
+		}
+		return g, true, nil
+	}
 	g, err = s.records.Gather(ctx, holder)
 	if fleet.CodeOf(err) == fleet.CodeNotFound {
-		return fleet.Gathered{}, true, nil
+		return fleet.Gathered{Intent: fleet.Intent{Server: fleet.Server{Account: holder.Account, Region: holder.Region}}}, true, nil
 	}
 	if err != nil || g.Account == nil || g.Region == nil || g.Intent.Deleting != nil {
 		return g, false, err
@@ -274,22 +299,22 @@ func (s *Server) spare(ctx context.Context, holder fleet.ServerKey, res store.Re
 // given back, but by a dry run.
 func (s *Server) claimable(ctx context.Context, right *store.Right, key fleet.ServerKey, claims []store.Reservation, dry bool) error {
 	for _, res := range claims {
-		h, held, err := s.records.Holder(ctx, res)
-		if err != nil {
+		err := s.records.Free(ctx, s.now(), key, res)
+		used, ok := asUsed(err)
+		if err != nil && !ok {
 			return err
 		}
-		if !held || h.ServerKey == key {
+		if !ok {
 			continue
 		}
-		used := &store.UsedError{What: res.String(), By: "server " + h.String(), Server: h.ServerKey, Reservation: res, Until: h.KeptFrom(key.Account, s.now())}
-		g, spare, err := s.spare(ctx, h.ServerKey, res)
+		g, spare, err := s.spare(ctx, used.Server, used.Reservation)
 		switch {
 		case err != nil:
 			return err
 		case !spare || !used.Until.IsZero():
 			return used
 		case !dry:
-			if err := s.reclaim(ctx, right, g, used); err != nil {
+			if err := s.reclaim(ctx, right, g, used.Reservation); err != nil {
 				return err
 			}
 		}

@@ -17,7 +17,7 @@ import (
 // dialled is a connection to the API as it stands.
 type dialled struct {
 	net.Conn
-	t  *testing.T
+	t  testing.TB
 	in *bufio.Reader
 }
 

@@ -129,7 +129,7 @@ func (s *Server) giveBack(ctx context.Context, res store.Reservation, h store.Ve
 			return err
 		}
 		if g.IntentRevision != 0 {
-			return s.reclaim(ctx, right, g, &store.UsedError{Server: h.Value.ServerKey, Reservation: res})
+			return s.reclaim(ctx, right, g, res)
 		}
 		tx := s.records.BeginAt(s.now())
 		tx.Under(right)

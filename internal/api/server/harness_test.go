@@ -22,7 +22,8 @@ import (
 
 // world is a kurad without turns: store, view and API, and a client with an admin token.
 type world struct {
-	t        *testing.T
+	t        testing.TB
+	below    store.Store
 	records  *store.Records
 	view     *store.View
 	tokens   *server.Tokens
@@ -39,18 +40,18 @@ type world struct {
 	declared *declared
 }
 
-func newWorld(t *testing.T, change ...func(*server.Config)) *world {
+func newWorld(t testing.TB, change ...func(*server.Config)) *world {
 	t.Helper()
 	return newWorldOn(t, store.NewMemory(), change...)
 }
 
-func newWorldOn(t *testing.T, below store.Store, change ...func(*server.Config)) *world {
+func newWorldOn(t testing.TB, below store.Store, change ...func(*server.Config)) *world {
 	t.Helper()
 	env, err := fleet.NewEnvironment("staging", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &audit.Memory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}}
+	w := &world{t: t, below: below, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &audit.Memory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}}
 	w.records = store.NewRecords(below, env.Name)
 	if err := w.records.Prepare(t.Context()); err != nil {
 		t.Fatal(err)

@@ -53,13 +53,6 @@ func (s *Server) prepare(ctx context.Context, right *store.Right, p proposal, dr
 	if err := disjoint(list, at); err != nil {
 		return nil, err
 	}
-	hosts := map[fleet.ServerKey]fleet.Hosts{}
-	for _, a := range list {
-		hosts[a.after.Intent.Key()] = a.to.Hosts
-	}
-	if err := s.checkGlobalHosts(hosts, at); err != nil {
-		return nil, err
-	}
 	if err := s.reserve(ctx, right, list, at, dry); err != nil {
 		return nil, err
 	}
@@ -134,29 +127,47 @@ func (s *Server) renderAfter(ctx context.Context, p proposal, a *affected, used 
 	if g.Latest != nil {
 		latest = *g.Latest
 	}
-	if a.to, err = fleet.Render(s.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status); err != nil {
+	if a.to, err = s.render(s.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status); err != nil {
 		return &fleet.Error{Code: fleet.CodeInvalid, Message: "the change does not fit a server that exists",
 			Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%v; %s", err, p.advice)}}}
 	}
 	return nil
 }
 
-// disjoint checks that no two affected servers come to need the same thing.
+// disjoint checks that no two affected servers come to need the same thing, but for the
+// shares that an account's servers have in one host.
 func disjoint(list []affected, at func(fleet.ServerKey) place) error {
-	holders := map[store.Reservation]fleet.ServerKey{}
+	type holder struct {
+		key    fleet.ServerKey
+		shared bool
+	}
+	holders := map[store.Reservation]holder{}
 	for _, a := range list {
+		key := a.after.Intent.Key()
 		for _, res := range a.claims {
-			if other, ok := holders[res]; ok {
-				return at(a.after.Intent.Key()).collision(res.String(), other)
+			host, shared, ok := res.Host()
+			if ok {
+				res = store.ReserveHost(host)
 			}
-			holders[res] = a.after.Intent.Key()
+			if other, held := holders[res]; held && !(shared && other.shared && other.key.Account == key.Account) {
+				return at(key).collision(res.String(), other.key)
+			}
+			holders[res] = holder{key, shared}
 		}
 	}
 	return nil
 }
 
-// cost is how much of a transaction the server takes.
-func (a affected) cost() int { return 3 + len(a.claims) + len(a.given) }
+// cost is how much of a transaction the server takes, at most.
+func (a affected) cost() int {
+	cost := 3
+	for _, res := range slices.Concat(a.claims, a.given) {
+		if cost++; res.IsShare() {
+			cost++ // the host becomes or remains the account's
+		}
+	}
+	return cost
+}
 
 // reserve takes what the affected servers will need, a bounded number at a time. What would
 // be refused is refused before anything is taken: nobody can change that meanwhile, for the
@@ -208,7 +219,7 @@ func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []aff
 	_, err := tx.Commit(ctx)
 	if used, ok := asUsed(err); ok {
 		for _, a := range list {
-			if slices.Contains(a.claims, used.Reservation) {
+			if slices.ContainsFunc(a.claims, func(res store.Reservation) bool { return res.String() == used.Reservation.String() }) {
 				blame = a
 			}
 		}

@@ -98,6 +98,7 @@ type Server struct {
 	audit    Audit
 	logins   *logins
 	now      func() time.Time
+	render   func(fleet.Environment, fleet.Account, fleet.Region, map[string]fleet.HostTemplate, fleet.Intent, fleet.Deployment, *fleet.Status) (fleet.Desired, error)
 	aliases  time.Duration // for how long an old host stays routed
 	ready    func(context.Context) error
 	leader   Leader
@@ -122,7 +123,7 @@ type Server struct {
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		records: cfg.Records, view: cfg.View, env: cfg.Environment, tokens: cfg.Tokens, turns: cfg.Turns,
-		runtimes: cfg.Runtimes, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready, aliases: cmp.Or(cfg.AliasPeriod, 7*24*time.Hour), public: map[string]bool{},
+		render: fleet.Render, runtimes: cfg.Runtimes, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready, aliases: cmp.Or(cfg.AliasPeriod, 7*24*time.Hour), public: map[string]bool{},
 	}
 	if s.audit = cfg.Audit; s.audit == nil {
 		return nil, errors.New("the API has no audit log")

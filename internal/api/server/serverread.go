@@ -54,7 +54,7 @@ func (s *Server) desired(g fleet.Gathered) fleet.Desired {
 	if g.Latest != nil {
 		latest = *g.Latest
 	}
-	d, err := fleet.Render(s.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status)
+	d, err := s.render(s.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status)
 	if err != nil {
 		return fleet.Desired{}
 	}

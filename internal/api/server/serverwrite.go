@@ -177,14 +177,6 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 		v.Add("/region", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
 		return w, v.Err(what)
 	}
-	if n.region.Value.Hosts.Global != "" || s.globalHosts() {
-		if !right.IsAlone() && !c.DryRun {
-			return w, errShared
-		}
-		if err := s.catchUp(ctx); err != nil {
-			return w, err
-		}
-	}
 	var f found
 	switch {
 	case !prev.Exists():
@@ -249,7 +241,7 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 	if len(old) > 0 && status == nil {
 		status = &fleet.Status{Aliases: old}
 	}
-	desired, err := fleet.Render(s.env, n.account.Value, n.region.Value, n.byName(), next, deployment, status)
+	desired, err := s.render(s.env, n.account.Value, n.region.Value, n.byName(), next, deployment, status)
 	if err != nil {
 		return w, unrenderable(key, err)
 	}
@@ -257,9 +249,6 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 		deployment.ManifestRevision = desired.Revision
 		closeDeployment(tx, latest, fleet.DeploymentSuperseded, fmt.Sprintf("deployment %d of image %s took its place", deployment.Seq, deployment.ImageTag), now)
 		tx.PutDeployment(store.Versioned[fleet.Deployment]{}, deployment)
-	}
-	if err := s.checkGlobalHosts(map[fleet.ServerKey]fleet.Hosts{key: desired.Hosts}, func(k fleet.ServerKey) place { return ofServer(ctx, k) }); err != nil {
-		return w, err
 	}
 	switch {
 	case f.instance != nil:
@@ -278,6 +267,9 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 		tx.Release(key, lostPorts(n.region.Value, prev.Value, next)...)
 	}
 	claims := needs(n.region.Value, desired, next, status)
+	if err := disjoint([]affected{{after: fleet.Gathered{Intent: next}, claims: claims}}, func(k fleet.ServerKey) place { return ofServer(ctx, k) }); err != nil {
+		return w, err
+	}
 	if dry {
 		err = s.claimable(ctx, right, key, claims, dry)
 	} else {

@@ -127,14 +127,14 @@ func (s *Server) alone(ctx context.Context, dry bool, write func(context.Context
 	return answering(ctx, func(ctx context.Context) error { return s.inTurnAlone(ctx, write) })
 }
 
-// beside runs a write of one server, beside others of its kind. Where that is not
-// enough, for the write says errShared, it runs alone.
+// beside runs a write of one server, beside others of its kind; where it loses against
+// those again and again, alone.
 func (s *Server) beside(ctx context.Context, dry bool, write func(context.Context, *store.Right) error) error {
 	if dry {
 		return s.dryRun(ctx, write)
 	}
 	return answering(ctx, func(ctx context.Context) error {
-		if err := s.inTurnBeside(ctx, write); !errors.Is(err, errShared) {
+		if err := s.inTurnBeside(ctx, write); !errors.Is(err, errLost) {
 			return err
 		}
 		return s.inTurnAlone(ctx, write)
@@ -184,7 +184,7 @@ func (s *Server) inTurnBeside(ctx context.Context, write func(context.Context, *
 	lost := 0
 	return retry(func() error {
 		if lost == losses {
-			return errShared
+			return errLost
 		}
 		right, err := s.records.Beside(ctx)
 		if err == nil {
@@ -197,5 +197,5 @@ func (s *Server) inTurnBeside(ctx context.Context, write func(context.Context, *
 	})
 }
 
-// errShared says that a write checks what no comparison of its transaction can hold.
-var errShared = errors.New("the write must run alone")
+// errLost says that a write has lost against others too often.
+var errLost = errors.New("the write must run alone")
