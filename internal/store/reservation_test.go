@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -60,6 +61,65 @@ func TestH4_aReservationHasOneOwner(t *testing.T) {
 	want := []store.Reservation{"hosts/beta-eu.kura.test", "hosts/x.kura.test", "hosts/y.kura.test", "instances/containers/local/kura-beta-eu"}
 	if diff := cmp.Diff(want, claims.Value.Held); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}
+
+// The servers of one account share a host; it is nobody else's, and no server's own, as long
+// as one of them has its share, and for the time after that which the last one left.
+func TestH4_aSharedHostIsOneAccounts(t *testing.T) {
+	r, _ := records(t)
+	us, other := fleet.ServerKey{Account: acme.Account, Region: "us"}, fleet.ServerKey{Account: "beta", Region: "eu"}
+	for _, k := range []fleet.ServerKey{acme, us, other} {
+		declare(t, r, k)
+	}
+	const host = "all.kura.test"
+	whole := store.ReserveHost(host)
+	tx := r.Begin() // both at once
+	tx.Claim(acme, store.ReserveShare(host, acme))
+	tx.Claim(us, store.ReserveShare(host, us))
+	commit(t, tx)
+	refused := func(k fleet.ServerKey, res store.Reservation) *store.UsedError {
+		t.Helper()
+		tx := r.Begin()
+		tx.Claim(k, res)
+		_, err := tx.Commit(t.Context())
+		used, ok := errors.AsType[*store.UsedError](err)
+		if !ok || used.Server != (fleet.ServerKey{Account: acme.Account}) || used.Reservation != whole {
+			t.Fatalf("%s wants %s: %v, want that account acme has it", k, res, err)
+		}
+		return used
+	}
+	for _, k := range []fleet.ServerKey{other, acme} {
+		refused(k, whole)
+	}
+	refused(other, store.ReserveShare(host, other))
+	sharers := must[[]fleet.ServerKey](t)(r.Sharers(t.Context(), host))
+	if diff := cmp.Diff([]fleet.ServerKey{acme, us}, sharers); diff != "" {
+		t.Errorf("sharers (-want +got):\n%s", diff)
+	}
+
+	until := time.Now().Add(time.Hour)
+	for _, k := range []fleet.ServerKey{acme, us} {
+		tx = r.Begin()
+		tx.GiveUp(k, until, store.ReserveShare(host, k))
+		tx.Release(k, store.ReserveShare(host, k))
+		commit(t, tx)
+		if used := refused(other, whole); !used.Until.Equal(until) {
+			t.Errorf("kept until %s, want %s", used.Until, until)
+		}
+	}
+	tx = r.Begin() // the account itself may have it at once, as what it likes
+	tx.Claim(us, whole)
+	commit(t, tx)
+	tx = r.Begin()
+	tx.Release(us, whole)
+	tx.Claim(other, store.ReserveShare("other.kura.test", other))
+	commit(t, tx)
+	tx = r.Begin()
+	tx.Claim(other, store.ReserveShare(host, other))
+	commit(t, tx)
+	if owner, held, _ := r.Owner(t.Context(), whole); !held || owner != (fleet.ServerKey{Account: "beta"}) {
+		t.Errorf("%v has it", owner)
 	}
 }
 

@@ -13,8 +13,10 @@
 //     before its answer leaves; while that cannot be, nothing is changed (TestAudit_…).
 //   - An acknowledged write is seen by every read after it; a 404 is linearizable
 //     (TestG1_aReadSeesTheWriteBeforeIt).
-//   - A host, an instance name and a port belong to one server, whoever writes at the
-//     same time (TestH4_…, TestC12_…).
+//   - A host, an instance name and a port belong to one server, and a global host to the
+//     servers of one account, whoever writes at the same time (TestH4_…, TestC12_…).
+//   - A write of one server renders that server alone, and runs beside those of others
+//     (TestH4_aWriteOfAServerWithAGlobalHostRendersThatServerAloneAndRunsBesideOthers).
 //   - A dry run writes nothing (TestDryRun_writesNothing).
 //   - Equal declarations are no write (TestPutServer_equalIsNoWrite).
 //   - Nothing a client sends makes kurad keep an unbounded amount of anything, or for an
