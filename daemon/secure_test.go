@@ -78,12 +78,15 @@ func TestAudit_asAnOperatorChecksIt(t *testing.T) {
 	refused(t, []string{"audit", "verify", "--data-dir", o.dataDir}, "no audit log", "--data-dir")
 	p := startInProcess(t, o)
 	declareAcme(t, p.client)
-	whole := regexp.MustCompile(`^4 lines in 1 files are whole\nfirst  1  \S+\nlast   4  \S+  [0-9a-f]{64}\n$`)
+	whole := regexp.MustCompile(`^\S+/audit.log\n4 lines in 1 files are whole\nfirst  1  \S+\nlast   4  \S+  [0-9a-f]{64}\n\S+/audit-denied.log\n0 lines in 1 files are whole\n$`)
 	if got := ok(t, "audit", "verify", "--data-dir", o.dataDir); !whole.MatchString(got) {
 		t.Errorf("while it runs: %s", got)
 	}
 	if err := p.end(); err != nil {
 		t.Error(err)
+	}
+	if got := ok(t, "audit", "verify", "--data-dir", o.dataDir); !whole.MatchString(got) {
+		t.Errorf("while it is stopped: %s", got)
 	}
 	path := filepath.Join(o.dataDir, auditFile)
 	text, err := os.ReadFile(path)
@@ -103,6 +106,51 @@ func TestAudit_asAnOperatorChecksIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, []string{"audit", "verify", path}, "not whole", path+":2: line 2 of the chain was changed")
+}
+
+// Whoever may write kurad's files while it is stopped cannot take lines away unseen.
+func TestG10_anAuditLogThatWasCutOffWhileKuradWasStoppedIsFound(t *testing.T) {
+	noEnvironment(t)
+	o := optionsFor(t)
+	path := filepath.Join(o.dataDir, auditFile)
+	verify := []string{"audit", "verify", "--data-dir", o.dataDir}
+	p := startInProcess(t, o)
+	declareAcme(t, p.client)
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A restart, in order or not, is no reason to cry.
+	p = startInProcess(t, o)
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+	if got := ok(t, verify...); !strings.Contains(got, "4 lines in 1 files are whole") {
+		t.Errorf("after a restart: %s", got)
+	}
+	if err := os.WriteFile(path, bytes.Join(bytes.SplitAfter(text, []byte("\n"))[:2], nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, verify, "not whole", "lines 3 to 4, which kurad has written, are gone")
+	said := &lockedBuffer{}
+	d, err := newDaemon(t.Context(), o, hclog.New(&hclog.LoggerOptions{Output: said}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = runInProcess(t, o, d)
+	if got := said.String(); !strings.Contains(got, "TAMPERED") || !strings.Contains(got, "lines 3 to 4 are gone") {
+		t.Errorf("the start does not say it:\n%s", got)
+	}
+	refused(t, verify, "not whole", "line 5 says that kurad found the log tampered with: lines 3 to 4 are gone")
+	if got := ok(t, append(verify, "--after", "5")...); !strings.Contains(got, "lines up to 5 were left out") {
+		t.Errorf("behind it: %s", got)
+	}
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestToken_recoverMakesAnAdminTokenOfAStoppedDaemon(t *testing.T) {

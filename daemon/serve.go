@@ -133,7 +133,8 @@ type daemon struct {
 	runtimes   *runtimes
 	mandate    standing // what runs while this kurad leads
 	api        *server.Server
-	audit      *audit.Log
+	audit      *audit.Trail
+	anchors    *anchors // of the audit log; nil until it was compared with them
 	listener   net.Listener
 	health     net.Listener // nil: there is none
 	advertised string
@@ -206,7 +207,8 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if d.listener, err = o.tls.secure(d.listener, o.listen, o.dataDir, log.Named("tls")); err != nil {
 		return nil, err
 	}
-	if d.audit, err = audit.Open(audit.Config{Path: first(o.auditLog, filepath.Join(o.dataDir, auditFile)), Logger: log.Named("audit")}); err != nil {
+	auditLog := first(o.auditLog, filepath.Join(o.dataDir, auditFile))
+	if d.audit, err = audit.OpenTrail(audit.Config{Path: auditLog, Anchored: true, Logger: log.Named("audit")}); err != nil {
 		return nil, err
 	}
 	records := store.NewRecords(d.store, env.Name)
@@ -220,6 +222,9 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 		if err = records.Unclaim(ctx); err != nil {
 			return nil, fmt.Errorf("prepare the store: %w", err)
 		}
+	}
+	if d.anchors, err = openAnchors(ctx, records, d.audit, auditLog, o.dataDir, o.store.shared(), log.Named("audit")); err != nil {
+		return nil, err
 	}
 	d.records = records
 	d.view = store.NewView(records, log.Named("view"))
@@ -275,6 +280,7 @@ func (d *daemon) run(ctx context.Context) error {
 
 	http := server.HTTPServer(d.listener.Addr().String(), d.api, d.log.Named("http"))
 	group.Go(func() error { return d.lead(ctx) })
+	group.Go(func() error { d.anchors.keep(ctx); return nil })
 	group.Go(func() error {
 		if err := http.Serve(d.listener); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("serve the API: %w", err)
@@ -330,7 +336,7 @@ func (d *daemon) heard(u store.Update) {
 	case store.KindTemplate:
 		keys = d.view.ServerKeys()
 	case store.KindSchema, store.KindStatus, store.KindClaims, store.KindDeployment,
-		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion, store.KindLeader, store.KindEndpoint:
+		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion, store.KindLeader, store.KindEndpoint, store.KindAnchor:
 	}
 	d.mandate.kick(keys...)
 }
@@ -342,7 +348,11 @@ func (d *daemon) close() {
 	if d.health != nil {
 		_ = d.health.Close() // as above
 	}
-	if d.audit != nil {
+	if d.anchors != nil {
+		if err := d.anchors.close(); err != nil {
+			d.log.Error("close the audit log", "error", err)
+		}
+	} else if d.audit != nil {
 		if err := d.audit.Close(); err != nil {
 			d.log.Error("close the audit log", "error", err)
 		}

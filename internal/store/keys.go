@@ -28,6 +28,7 @@ const (
 	KindEndpoint    Kind = "endpoint"
 	KindLeader      Kind = "leader"
 	KindExclusion   Kind = "exclusion"
+	KindAnchor      Kind = "anchor"
 )
 
 // keyRoot is where the keys of all environments begin; their names follow.
@@ -51,6 +52,7 @@ const (
 	portsFolder       = "ports/"
 	refsFolder        = "refs/"
 	leaderFolder      = "leader/"
+	anchorsFolder     = "anchors/"
 	departedKey       = refsFolder + "departed"
 	exclusionKey      = "exclusion"
 )
@@ -113,6 +115,8 @@ func parseKey(key string) (place, bool) {
 		return place{kind: KindReservation, name: key}, true
 	case refsFolder:
 		return place{kind: KindReference, name: rest}, true
+	case anchorsFolder:
+		return place{kind: KindAnchor, name: rest}, true
 	case leaderFolder:
 		return place{kind: KindLeader, name: rest}, true
 	}
@@ -165,6 +169,8 @@ func describe(key string) string {
 		return "cache endpoint " + p.name
 	case KindReference:
 		return "the reference " + p.name
+	case KindAnchor:
+		return "the anchor of audit log " + p.name
 	case KindLeader:
 		return "the leader"
 	case KindExclusion:

@@ -43,7 +43,8 @@ type Snapshot struct {
 
 // A snapshot is a text file of JSON lines: one header, the records in the order of their
 // keys, and one trailer, whose hash is that of everything before it. The schema record,
-// who leads and who writes alone are facts of one store and not part of it.
+// who leads, who writes alone and where audit logs end are facts of one store and not part
+// of it.
 type (
 	snapshotHeader struct {
 		Format      string    `json:"format"`
@@ -66,7 +67,7 @@ type (
 
 // kept reports whether a key, below the environment's prefix, is part of a snapshot.
 func kept(key string) bool {
-	return key != schemaKey && key != exclusionKey && key != restoringKey && !strings.HasPrefix(key, leaderFolder)
+	return key != schemaKey && key != exclusionKey && key != restoringKey && !strings.HasPrefix(key, leaderFolder) && !strings.HasPrefix(key, anchorsFolder)
 }
 
 func kindOf(key string) Kind {

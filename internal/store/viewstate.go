@@ -121,7 +121,7 @@ func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
 			s.events[p.server] = max(s.events[p.server], e.KV.Revision)
 		}
 		return u, true
-	case KindLeader, KindSchema, KindClaims, KindReservation, KindReference, KindExclusion:
+	case KindLeader, KindSchema, KindClaims, KindReservation, KindReference, KindExclusion, KindAnchor:
 		return u, false
 	}
 	if err != nil {

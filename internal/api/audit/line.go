@@ -20,6 +20,7 @@ const (
 	EventRecovered Event = "recovered" // a crash had cut the line before off
 	EventBroken    Event = "broken"    // the log could not be gone on with, or somebody cut it off; the line says why
 	EventLost      Event = "lost"      // so many lines could not be kept
+	EventTampered  Event = "tampered"  // lines that the store knows of are gone, or others
 	EventRefused   Event = "refused"   // so many calls of an address were refused, and no failed login of it followed that says so
 )
 
@@ -40,8 +41,8 @@ type Entry struct {
 	Status        int    `json:"status,omitempty"` // of the answer
 	Code          string `json:"code,omitempty"`   // of the problem that was answered
 	Reason        string `json:"reason,omitempty"` // of a denial, or what an event other than a call is about
-	// Unwritten counts the calls from the same address that were refused since the line
-	// before, because too many logins from there had failed.
+	// Unwritten counts the calls of the same token, or from the same address, that were denied
+	// since the line before and have none of their own.
 	Unwritten int `json:"unwritten,omitempty"`
 }
 

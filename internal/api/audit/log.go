@@ -29,8 +29,11 @@ type Config struct {
 	Path    string
 	MaxSize int64 // bytes after which a file is closed; 0: DefaultMaxSize
 	Keep    int   // closed files that are kept; 0: DefaultKeep
-	Logger  hclog.Logger
-	Now     func() time.Time // nil: the clock
+	// Anchored says that somebody keeps the log's anchor (Mark): files are removed by Prune
+	// alone, once the anchor says so.
+	Anchored bool
+	Logger   hclog.Logger
+	Now      func() time.Time // nil: the clock
 }
 
 // Log is an audit log in a file. It is safe for concurrent use. One process may have a
@@ -42,7 +45,9 @@ type Log struct {
 	mu      sync.Mutex
 	f       file // nil where it could not be opened again
 	size    int64
-	dirty   bool // behind size there may be half a line
+	dirty   bool   // behind size there may be half a line
+	unsaved bool   // a line may not be on the disk yet
+	first   uint64 // number of the oldest line, by what this kurad removed
 	seq     uint64
 	prev    string
 	pending []Entry // of changes that were made while the log did not work
@@ -120,6 +125,9 @@ func (l *Log) resume() error {
 		return err
 	}
 	l.seq, l.prev = end.last.Seq, end.last.Hash
+	if l.first, err = firstOf(files); err != nil {
+		return err
+	}
 	info, err := l.f.Stat()
 	if err != nil {
 		return err
@@ -245,13 +253,14 @@ func (l *Log) append(e Entry, sync bool) error {
 			return fmt.Errorf("bring a line to the disk: %w", err)
 		}
 	}
+	l.unsaved = !sync
 	l.size, l.seq, l.prev = l.size+int64(len(text)), l.seq+1, hash
 	return nil
 }
 
 // ensure opens the file anew where it is not the one at the path any more: somebody
-// moved or removed it, and lines written into it would be seen by nobody. cut says that
-// somebody cut it off, as logrotate does with copytruncate.
+// moved or removed it, and lines written into it would be seen by nobody. cut says that,
+// or that somebody cut it off, as logrotate does with copytruncate.
 func (l *Log) ensure() (cut string, err error) {
 	if l.f != nil {
 		there, err := os.Stat(l.cfg.Path)
@@ -268,6 +277,7 @@ func (l *Log) ensure() (cut string, err error) {
 		l.cfg.Logger.Warn("the audit log was moved away; its chain goes on in a new file", "file", l.cfg.Path, "line", l.seq, "hash", l.prev)
 		_ = l.f.Close()
 		l.f = nil
+		cut = fmt.Sprintf("somebody moved the file away, or removed it, behind line %d; the chain goes on", l.seq)
 	}
 	f, err := l.open(l.cfg.Path)
 	if err != nil {
@@ -279,7 +289,7 @@ func (l *Log) ensure() (cut string, err error) {
 		return "", err
 	}
 	l.f, l.size, l.dirty = f, info.Size(), false
-	return "", nil
+	return cut, nil
 }
 
 // shorten goes on behind the last whole line of a file that was cut off, and says so: to
@@ -297,9 +307,13 @@ func (l *Log) shorten(size int64) (cut string, err error) {
 
 // rotate closes the file, under the number of its last line, and begins another.
 func (l *Log) rotate() error {
+	if err := l.f.Truncate(l.size); err != nil { // of half a line, which the new file is to begin with
+		return err
+	}
 	if err := l.f.Sync(); err != nil {
 		return err
 	}
+	l.unsaved = false
 	if err := os.Rename(l.cfg.Path, rotated(l.cfg.Path, l.seq)); err != nil {
 		return err
 	}
@@ -312,17 +326,14 @@ func (l *Log) rotate() error {
 		return err
 	}
 	l.cfg.Logger.Info("the audit log goes on in a new file", "file", l.cfg.Path, "line", l.seq, "hash", l.prev)
-	files, err := Files(l.cfg.Path)
+	if l.cfg.Anchored {
+		return nil
+	}
+	first, err := l.kept()
 	if err != nil {
 		return err
 	}
-	for len(files) > l.cfg.Keep+1 {
-		if err := os.Remove(files[0]); err != nil {
-			return err
-		}
-		files = files[1:]
-	}
-	return nil
+	return l.prune(first)
 }
 
 func syncDir(path string) error {
@@ -344,5 +355,7 @@ func (l *Log) Close() error {
 	if l.f == nil {
 		return l.broken
 	}
-	return errors.Join(l.f.Sync(), l.f.Close())
+	err := errors.Join(l.f.Sync(), l.f.Close())
+	l.unsaved = l.unsaved && err != nil
+	return err
 }

@@ -218,8 +218,8 @@ func TestLog_movedAwayItGoesOnInANewFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, l, "/c")
-	whole(t, path, 3)
-	if got := text(t, path); !strings.Contains(got, `"seq":3`) || strings.Contains(got, `"seq":2`) {
+	whole(t, path, 4)
+	if got := text(t, path); !strings.Contains(got, `"seq":3`) || strings.Contains(got, `"seq":2`) || !strings.Contains(got, "moved the file away, or removed it, behind line 2") {
 		t.Errorf("%s", got)
 	}
 }

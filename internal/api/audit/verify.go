@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 // maxLine bounds, in bytes, what is read as one line.
@@ -58,6 +60,9 @@ type Report struct {
 	// Half is set where the newest file ends in half a line: kurad was killed while it
 	// wrote it. Its next start says so in the log.
 	Half bool
+
+	after  uint64            // the number of a line: what is wrong up to it is known
+	anchor fleet.AuditAnchor // zero: none is known
 }
 
 // Fault is the first line that is wrong.
@@ -71,8 +76,12 @@ func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line,
 
 // Verify checks the chain of the files of one log, in the order that their names say.
 // Its error is a *Fault, unless a file cannot be read.
-func Verify(files ...string) (Report, error) {
-	var r Report
+func Verify(files ...string) (Report, error) { return Against(fleet.AuditAnchor{}, 0, files...) }
+
+// Against checks them against the log's anchor as well, which was read before, and leaves
+// out what is wrong up to a line whose number is known.
+func Against(anchor fleet.AuditAnchor, after uint64, files ...string) (Report, error) {
+	r := Report{anchor: anchor, after: after}
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b string) int {
 		x, y := rotatedName.FindString(a), rotatedName.FindString(b)
@@ -86,7 +95,27 @@ func Verify(files ...string) (Report, error) {
 			return r, err
 		}
 	}
-	return r, nil
+	return r, r.missing(files)
+}
+
+// missing says which lines the anchor knows that are not there.
+func (r *Report) missing(files []string) error {
+	name := "the audit log"
+	if len(files) > 0 {
+		name = files[len(files)-1]
+	}
+	a := r.anchor
+	switch {
+	case a.Seq <= r.after || a.Seq == 0:
+		return nil
+	case r.Lines == 0:
+		return &Fault{File: name, Line: 1, Why: fmt.Sprintf("lines %d to %d, which kurad has written, are gone", max(a.First, r.after+1), a.Seq)}
+	case r.First > max(a.First, r.after+1):
+		return &Fault{File: files[0], Line: 1, Why: fmt.Sprintf("lines %d to %d, which kurad has not removed, are gone", max(a.First, r.after+1), r.First-1)}
+	case r.Last < a.Seq:
+		return &Fault{File: name, Line: r.Lines + 1, Why: fmt.Sprintf("lines %d to %d, which kurad has written, are gone: the end was cut off", r.Last+1, a.Seq)}
+	}
+	return nil
 }
 
 func (r *Report) file(name string, newest bool) error {
@@ -108,6 +137,12 @@ func (r *Report) line(text []byte) string {
 	switch {
 	case err != nil:
 		return err.Error()
+	case l.Seq <= r.after:
+		return ""
+	case l.Event == EventTampered:
+		return fmt.Sprintf("line %d says that kurad found the log tampered with: %s", l.Seq, l.Reason)
+	case l.Seq == r.anchor.Seq && l.Hash != r.anchor.Hash:
+		return fmt.Sprintf("line %d of the chain is not the one that kurad wrote: it, or one before it, was written anew", l.Seq)
 	case r.Lines > 0 && l.Seq != r.Last+1:
 		return fmt.Sprintf("this is line %d of the chain, where line %d must be: lines are missing, added or swapped", l.Seq, r.Last+1)
 	case r.Lines > 0 && l.Prev != r.Hash, r.Lines == 0 && l.Seq == 1 && l.Prev != "":

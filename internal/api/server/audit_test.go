@@ -110,3 +110,34 @@ func TestAudit_aChangeWhoseLineCannotBeWrittenIsNotAcknowledged(t *testing.T) {
 		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, b)
 	}
 }
+
+// Whoever fills the disk may be the one that is to be locked out.
+func TestG10_aTokenIsRevokedThoughTheAuditLogCannotBeWritten(t *testing.T) {
+	w := newWorld(t)
+	evil, writer := w.token("evil", fleet.ScopeWrite), w.token("writer", fleet.ScopeWrite)
+	id := strings.Split(evil, "_")[1]
+	w.audit.Fail(errors.New("no space left on device"))
+	if resp, b := w.do("DELETE", "/v1/tokens/"+id, "", writer); resp.StatusCode != 503 { // not let through: as before
+		t.Errorf("by a writer: %d %s", resp.StatusCode, b)
+	}
+	if resp, _ := w.do("GET", "/v1/accounts", "", evil); resp.StatusCode != 200 {
+		t.Errorf("before: %d", resp.StatusCode)
+	}
+	if resp, b := w.do("DELETE", "/v1/tokens/"+id, "", w.admin); resp.StatusCode != 204 || len(b) != 0 {
+		t.Errorf("revoke: %d %s", resp.StatusCode, b)
+	}
+	if resp, b := w.do("DELETE", "/v1/tokens/nobodys00", "", w.admin); resp.StatusCode != 404 {
+		t.Errorf("revoke another: %d %s", resp.StatusCode, b)
+	}
+	w.viewed()
+	if p := w.problem("PUT", "/v1/accounts/acme", `{"id":"acme"}`, w.admin); p.Status != 503 {
+		t.Errorf("another change: %+v", p)
+	}
+	w.audit.Fail(nil)
+	if p := w.problem("GET", "/v1/accounts", "", evil); p.Status != 401 || !strings.Contains(p.Detail, "was revoked") {
+		t.Errorf("afterwards: %+v", p)
+	}
+	if got := w.logged.String(); !strings.Contains(got, "a token was to be revoked while the audit log cannot be written") {
+		t.Errorf("the log does not say it:\n%s", got)
+	}
+}

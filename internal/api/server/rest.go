@@ -19,6 +19,18 @@ type issuedToken struct {
 	Token string `json:"token"`
 }
 
+func (s *Server) listAnchors(ctx context.Context, _ *struct{}) (*listOutput[api.AuditAnchor], error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	anchors, err := s.records.Anchors(ctx) // a bounded number: one page
+	out := &listOutput[api.AuditAnchor]{api.List[api.AuditAnchor]{Items: []api.AuditAnchor{}}}
+	for _, log := range sortedKeys(anchors) {
+		a := anchors[log]
+		out.Body.Items = append(out.Body.Items, api.AuditAnchor{Log: log, AuditAnchor: a.Value, WrittenAt: a.UpdatedAt})
+	}
+	return out, err
+}
+
 type createTokenInput struct{ Body body[api.TokenRequest] }
 
 func (s *Server) createToken(ctx context.Context, in *createTokenInput) (*objectOutput[issuedToken], error) {

@@ -70,6 +70,8 @@ func (s *Server) register() {
 
 	handle(s, route{"save-snapshot", "GET", "/v1/snapshot", admin, ofDaemon, "All records at one revision, for kurad snapshot restore.", 0}, s.getSnapshot)
 
+	handle(s, route{"list-audit-anchors", "GET", "/v1/audit-anchors", admin, ofDaemon, "Where the audit logs of all kurads of the store ended when that was last stored.", 0}, s.listAnchors)
+
 	handle(s, route{"list-tokens", "GET", "/v1/tokens", admin, ofDaemon, "All tokens, without their secrets.", 0}, s.listTokens)
 	handle(s, route{"create-token", "POST", "/v1/tokens", admin, ofDaemon, "Make a token; its secret is shown this once.", http.StatusCreated}, s.createToken)
 	handle(s, route{"revoke-token", "DELETE", "/v1/tokens/{id}", admin, ofDaemon, "End a token for good.", http.StatusNoContent}, s.revokeToken)

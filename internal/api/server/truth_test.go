@@ -12,6 +12,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
 
 // schemaOf returns what the document says that an answer looks like; nil: it has no body.
@@ -167,6 +168,8 @@ func TestOpenAPI_answersLookAsItSays(t *testing.T) {
 	ask("POST", server+":adopt", "/v1/servers/beta/eu:adopt", text(api.AdoptRequest{ImageTag: "v1", Containers: map[string]string{"cache": "made-by-hand"}}), 201)
 	w.turns.listings = []fleet.Listing{{Endpoint: "podman", Begun: now, Containers: []fleet.Container{{Name: "n", ID: "x", Account: "gone", Region: "eu", State: fleet.ContainerRunning}}}}
 	ask("GET", "/v1/orphans", "/v1/orphans", "", 200)
+	w.must(w.records.PutAnchor(t.Context(), "audit.log", store.Versioned[fleet.AuditAnchor]{}, fleet.AuditAnchor{First: 1, Seq: 2, Hash: "x"}))
+	ask("GET", "/v1/audit-anchors", "/v1/audit-anchors", "", 200)
 	if resp, _ := w.do("GET", "/v1/snapshot", "", w.admin); resp.Header.Get("Content-Type") != api.ContentTypeSnapshot {
 		t.Errorf("a snapshot is %q", resp.Header.Get("Content-Type")) // no JSON: TestG7_… reads it
 	}

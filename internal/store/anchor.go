@@ -1,0 +1,68 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// MaxAnchors bounds the anchors of audit logs that are kept: those of kurads that are no
+// more are forgotten, the ones that were written longest ago first.
+const MaxAnchors = 64
+
+// Anchors are the anchors of all audit logs, by the name of the log.
+func (r *Records) Anchors(ctx context.Context) (map[string]Versioned[fleet.AuditAnchor], error) {
+	page, err := r.store.List(ctx, r.prefix+anchorsFolder, ListOptions{})
+	if err != nil {
+		return nil, unavailable("list the anchors of audit logs", err)
+	}
+	anchors := map[string]Versioned[fleet.AuditAnchor]{}
+	for _, kv := range page.Items {
+		v, err := decode[fleet.AuditAnchor](kv)
+		if err != nil {
+			return nil, malformed(kv.Key[len(r.prefix):], err)
+		}
+		anchors[kv.Key[len(r.prefix+anchorsFolder):]] = v
+	}
+	return anchors, nil
+}
+
+// PutAnchor stores the anchor of an audit log in place of prev, and returns it as it is
+// stored.
+func (r *Records) PutAnchor(ctx context.Context, log string, prev Versioned[fleet.AuditAnchor], a fleet.AuditAnchor) (Versioned[fleet.AuditAnchor], error) {
+	tx := r.Begin()
+	put(tx, anchorsFolder+log, prev, a)
+	if !prev.Exists() {
+		if err := tx.forgetAnchors(ctx); err != nil {
+			return prev, err
+		}
+	}
+	revision, err := tx.Commit(ctx)
+	if err != nil {
+		return prev, err
+	}
+	return Versioned[fleet.AuditAnchor]{Value: a, Generation: prev.Generation + 1, Revision: revision, CreatedAt: prev.CreatedAt, UpdatedAt: tx.now}, nil
+}
+
+// forgetAnchors makes room for another one.
+func (tx *Tx) forgetAnchors(ctx context.Context) error {
+	anchors, err := tx.records.Anchors(ctx)
+	if err != nil || len(anchors) < MaxAnchors {
+		return err
+	}
+	type old struct {
+		log string
+		at  Versioned[fleet.AuditAnchor]
+	}
+	var all []old
+	for log, at := range anchors {
+		all = append(all, old{log, at})
+	}
+	slices.SortFunc(all, func(a, b old) int { return cmp.Compare(a.at.Revision, b.at.Revision) })
+	for _, o := range all[:len(all)-MaxAnchors+1] {
+		tx.remove(anchorsFolder+o.log, o.at.Revision)
+	}
+	return nil
+}
