@@ -99,9 +99,7 @@ func ownSignal(x *trial) {
 func frozen(x *trial) {
 	doc := x.doc("cache", x.target.V1)
 	id := x.running(doc)
-	if _, err := x.engine.ContainerPause(x.ctx(), id, client.ContainerPauseOptions{}); err != nil {
-		x.Fatal(err)
-	}
+	x.freeze(id)
 	x.wantState(doc.Name, id, fleet.ContainerRunning)
 	if o := x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10), Tries: 1}, doc); o.Forced {
 		x.Error("the stop was forced")

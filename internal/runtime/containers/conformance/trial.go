@@ -174,6 +174,27 @@ func (x *trial) kill(id string) {
 	}
 }
 
+// freeze pauses a container. runc gives up where the kernel needs longer than its patience to
+// freeze all of it, and thaws it again: on a busy machine that takes a few tries.
+func (x *trial) freeze(id string) {
+	x.Helper()
+	ctx, cancel := context.WithTimeout(x.ctx(), time.Minute)
+	defer cancel()
+	pace := time.NewTicker(200 * time.Millisecond)
+	defer pace.Stop()
+	for {
+		_, err := x.engine.ContainerPause(ctx, id, client.ContainerPauseOptions{})
+		if x.inspect(id).Container.State.Paused {
+			return
+		}
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			x.Fatalf("the engine does not pause container %s: %v", id, err)
+		}
+	}
+}
+
 func (x *trial) inspect(id string) client.ContainerInspectResult {
 	x.Helper()
 	seen, err := x.engine.ContainerInspect(x.ctx(), id, client.ContainerInspectOptions{})
