@@ -77,10 +77,7 @@ func (t *turn) leaving() string {
 	if r := t.seen.resource; r != nil && r.Deleting {
 		return describe(*r) + " is deleted, and stays until its finalizers are done"
 	}
-	if t.s.Plan != nil {
-		return t.doing()
-	}
-	return ""
+	return t.doing()
 }
 
 func (t *turn) documentDiffers() string {

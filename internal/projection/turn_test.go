@@ -100,6 +100,9 @@ func TestS6_aNewGenerationSupersedesAtTheTaskBoundary(t *testing.T) {
 	if c := condition(*p.status, fleet.ConditionProgressing); c.Message != waits {
 		t.Errorf("got  %s\nwant %s", c.Message, waits)
 	}
+	if view := fleet.NewServerView(p.intent, p.desired(), p.status, &p.latest); view.Message != waits {
+		t.Errorf("the verdict says %q", view.Message)
+	}
 	p.step() // it is answered: its document is gone
 	p.turn()
 	if p.status.Plan != nil && p.status.Plan.Generation == 1 {

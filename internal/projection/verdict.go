@@ -1,6 +1,10 @@
 package projection
 
-import "github.com/kurafleet/terraform-provider-kura/internal/fleet"
+import (
+	"cmp"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
 
 // verdict is the first that holds (the table at the end of section 4).
 func (t *turn) verdict() {
@@ -126,6 +130,6 @@ func (t *turn) summary() {
 		t.set(fleet.ConditionReady, fleet.False, t.s.Reason, t.s.Message)
 	case fleet.VerdictAbsent, fleet.VerdictDrifted, fleet.VerdictProgressing:
 		_, trouble := t.trouble()
-		t.set(fleet.ConditionReady, fleet.False, t.s.VerdictReason, trouble)
+		t.set(fleet.ConditionReady, fleet.False, t.s.VerdictReason, cmp.Or(trouble, t.doing()))
 	}
 }
