@@ -36,6 +36,15 @@ func (s turnStore) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 	return err
 }
 
+// CommitTry implements reconcile.Store.
+func (s turnStore) CommitTry(ctx context.Context, w fleet.TryWrite) (int64, error) {
+	revision, err := s.Records.CommitTry(ctx, w)
+	if errors.Is(err, store.ErrNotLeader) {
+		s.lost()
+	}
+	return revision, err
+}
+
 func (s turnStore) Stored(k fleet.ServerKey) (fleet.Gathered, bool) {
 	return s.view.Server(k)
 }

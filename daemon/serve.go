@@ -335,7 +335,7 @@ func (d *daemon) heard(u store.Update) {
 		keys = d.view.ServersOfAccount(u.Name)
 	case store.KindTemplate:
 		keys = d.view.ServerKeys()
-	case store.KindSchema, store.KindStatus, store.KindClaims, store.KindDeployment,
+	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment,
 		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion, store.KindLeader, store.KindEndpoint, store.KindAnchor:
 	}
 	d.mandate.kick(keys...)

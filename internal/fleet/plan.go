@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -193,6 +195,40 @@ func (p *Plan) Record(i int, o Outcome) {
 			p.Tasks[j].ContainerID = o.ContainerID
 		}
 	}
+}
+
+// Repeats reports whether p takes the steps of another plan, for the same cause.
+func (p *Plan) Repeats(again *Plan) bool {
+	return p != nil && again != nil && p.Kind == again.Kind && p.Cause == again.Cause && p.Generation == again.Generation && p.Revision == again.Revision &&
+		slices.Equal(p.untried().Tasks, again.untried().Tasks)
+}
+
+// named gives the plan and its tasks another id (S5).
+func (p *Plan) named(id string) {
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		t.ID = id + strings.TrimPrefix(t.ID, p.ID)
+		if t.CreatedBy != "" {
+			t.CreatedBy = id + strings.TrimPrefix(t.CreatedBy, p.ID)
+		}
+	}
+	p.ID = id
+}
+
+// untried is the plan without its name, and without what tries leave in it: an image that is
+// there is none of the steps that bring a server nearer.
+func (p *Plan) untried() *Plan {
+	if p = p.Clone(); p == nil {
+		return nil
+	}
+	p.named("")
+	p.Attempt, p.CreatedAt, p.Deadline = 0, time.Time{}, time.Time{}
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.State != TaskDone || t.Kind == TaskPull {
+			t.State, t.Tries, t.NotBefore, t.Deadline, t.Outcome, t.Noted = TaskPending, 0, nil, nil, nil, false
+		}
+	}
+	return p
 }
 
 // Timeout is how long the task may run: what its effects are bounded by.

@@ -74,6 +74,9 @@ type Status struct {
 	// nothing held it or if the region healed; it is shown, never run (S10, S11).
 	Plan     *Plan `json:"plan,omitempty"`
 	Intended *Plan `json:"intended,omitempty"`
+	// Again is the plan that failed last: an attempt that takes the same steps is stored as
+	// little more than its claim (G12).
+	Again *Plan `json:"again,omitempty"`
 
 	// Refusal is the last answer of the runtime that refused a task for the present
 	// generation and revision; P5 and a new generation clear it.
@@ -203,7 +206,7 @@ func (s Status) Clone() Status {
 	s.Holds = slices.Clone(s.Holds)
 	s.Crashes = maps.Clone(s.Crashes)
 	s.Adopted = maps.Clone(s.Adopted)
-	s.Plan, s.Intended = s.Plan.Clone(), s.Intended.Clone()
+	s.Plan, s.Intended, s.Again = s.Plan.Clone(), s.Intended.Clone(), s.Again.Clone()
 	if s.Refusal != nil {
 		r := *s.Refusal
 		s.Refusal = &r

@@ -10,6 +10,8 @@ type Gathered struct {
 	IntentRevision int64  // of the store; what a turn's write compares (P17)
 	Status         *Status
 	StatusRevision int64 // 0 while there is no status
+	Try            *Try  // the newest one of this status, if any
+	TryRevision    int64 // of the newest one, of whatever status
 	Latest         *Deployment
 	LatestRevision int64
 	Account        *Account

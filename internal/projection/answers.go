@@ -55,8 +55,10 @@ func (t *turn) answers() bool {
 	case i < 0:
 		t.completed(*p)
 	case p.Tasks[i].State == fleet.TaskPending && !p.Deadline.After(t.in.Now):
-		t.note(fleet.EventWarning, string(fleet.ReasonPlanTimedOut), fmt.Sprintf("the plan did not end by its deadline, at: %s", p.Tasks[i].Describe()))
-		t.endPlan("", maxRetry)
+		if t.s.Failing == nil || p.Attempt == 1 { // else it was said
+			t.note(fleet.EventWarning, string(fleet.ReasonPlanTimedOut), fmt.Sprintf("the plan did not end by its deadline, at: %s", p.Tasks[i].Describe()))
+		}
+		t.again()
 	}
 	return false
 }
@@ -129,7 +131,19 @@ func (t *turn) dropPlan() {
 	if i := t.s.Plan.Current(); i >= 0 && (unansweredTask(t.s.Plan.Tasks[i]) || t.awaited()) {
 		t.effectsUntil(*t.s.Plan.Tasks[i].Deadline)
 	}
-	t.s.Plan, t.s.NextAttempt = nil, nil
+	t.s.Plan, t.s.Again, t.s.NextAttempt = nil, nil, nil
+}
+
+// again ends a plan that failed: the next attempt is due with a backoff up to a minute in the
+// first hour, then up to ten (P9), and costs little where it takes the same steps.
+func (t *turn) again() {
+	most := maxFirst
+	if f := t.s.Failing; f != nil && t.in.Now.Sub(f.Since) >= firstTries {
+		most = maxRetry
+	}
+	p := t.s.Plan
+	t.endPlan("", most)
+	t.s.Again = p
 }
 
 func unansweredTask(task fleet.Task) bool {
@@ -140,14 +154,16 @@ func unansweredTask(task fleet.Task) bool {
 // says nothing about the server.
 func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
 	reason, message := task.Outcome.Reason, task.Outcome.Message
-	t.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
+	if t.s.Failing == nil || t.s.Failing.Count == 1 { // told once
+		t.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
+	}
 	if p.Kind != fleet.PlanDestroy && !removal(task) {
 		t.s.Refusal = &fleet.Refusal{
 			Reason: reason, Message: cut(message), Task: task.ID,
 			Generation: p.Generation, Revision: p.Revision, At: task.Outcome.At,
 		}
 	}
-	t.endPlan("", maxRetry)
+	t.again()
 }
 
 // completed ends a plan all of whose tasks succeeded.

@@ -10,8 +10,10 @@ import (
 // Times of the rules.
 const (
 	maxRetry      = 10 * time.Minute // P9: between attempts
+	maxFirst      = time.Minute      // P9: between attempts in the first hour
+	firstTries    = time.Hour
 	maxRestart    = time.Minute      // C11: between restarts
-	maxTaskRetry  = 30 * time.Second // S5: between tries of one task
+	maxTaskRetry  = time.Minute      // S5: between tries of one task
 	quickExit     = 10 * time.Second // C11
 	stableRun     = 10 * time.Second // what ends a crash loop
 	crashLoopFrom = 3                // C11: quick exits

@@ -22,6 +22,9 @@ type Input struct {
 	Seen          fleet.Observation
 	// Holds are those the caller knows of: the daemon is paused, another one leads.
 	Holds []fleet.Hold
+	// Opened says that what failed for this server and others alike has succeeded for one of
+	// them: its next try is due (G12).
+	Opened bool
 	// Admit says that a place of the region's max_unsettled is given to this server (G4).
 	Admit bool
 	// AliasPeriod is how long an old host is kept after the new one serves (H8); 0: not
@@ -84,7 +87,7 @@ func Decide(in Input) Output {
 		plan.CreatedAt, plan.Deadline = time.Time{}, time.Time{}
 		s.Intended = plan
 	} else {
-		s.Plan = plan
+		s.Plan, s.Again = plan, nil
 		s.RollOut = rollsOut(in, s.RollOut, *plan, out.seen.resource)
 		s.Attempts, s.Plans = plan.Attempt, s.Plans+1
 		s.NextAttempt = nil
@@ -106,6 +109,12 @@ func Decide(in Input) Output {
 // server costs no write (P16).
 func (o Output) Changed() bool {
 	return o.Remove || o.Latest != nil || len(o.Events) > 0 || o.input.Prev == nil || !sameRecord(*o.input.Prev, o.Status)
+}
+
+// Repeats reports whether nothing differs from what is stored but that what had failed is
+// tried again, or failed once more: that is kept in memory (G12).
+func (o Output) Repeats(stored *fleet.Status) bool {
+	return !o.Remove && o.Latest == nil && len(o.Events) == 0 && stored != nil && o.Status.Repeats(*stored)
 }
 
 // sameRecord compares what would be stored, so that a nil and an empty list are one.

@@ -105,7 +105,7 @@ func (t *turn) done() {
 		t.s.Admitted = false
 	}
 	if t.s.Plan == nil && (t.seen.converged || t.s.Failing == nil) {
-		t.s.Attempts, t.s.NextAttempt, t.s.Failing = 0, nil, nil // what failed is done, whoever did it
+		t.s.Attempts, t.s.NextAttempt, t.s.Failing, t.s.Again = 0, nil, nil, nil // what failed is done, whoever did it
 	}
 }
 

@@ -53,12 +53,12 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 		add(fleet.EventNormal, "URLSwitched", "from %s to %s", prev.PublishedURL, s.PublishedURL)
 	}
 	if s.Clock.Expired && !prev.Clock.Expired {
-		add(fleet.EventWarning, "Stalled", "not settled after %s; work goes on", in.Region.StallAfter)
+		add(fleet.EventWarning, "Stalled", "%s", condition(s, fleet.ConditionProgressing).Message)
 	}
 	if is := condition(s, fleet.ConditionProgressing); is.Reason == fleet.ReasonSilent && condition(prev, fleet.ConditionProgressing).Reason != is.Reason {
 		add(fleet.EventWarning, string(is.Reason), "%s", is.Message)
 	}
-	if s.Plan != nil && (prev.Plan == nil || prev.Plan.ID != s.Plan.ID) {
+	if s.Plan != nil && (prev.Plan == nil || prev.Plan.ID != s.Plan.ID) && !s.Plan.Repeats(prev.Again) {
 		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", s.Plan.Kind, s.Plan.Cause, len(s.Plan.Tasks), s.Plan.Attempt, differs(s))
 	}
 	if latest != nil && latest.Status != in.Latest.Status && !latest.Status.Open() {

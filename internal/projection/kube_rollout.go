@@ -55,7 +55,8 @@ func (t *turn) rolledOut() {
 	if t.s.RollOut == nil || r == nil || t.s.Plan != nil {
 		return
 	}
-	if is := r.State(); t.s.RollOut.Applied == nil && is.UID == t.s.RollOut.Before.UID && is.Generation == t.s.RollOut.Before.Generation {
+	again := t.s.Again != nil && t.seen.drifted() // stored before the next try, too
+	if is := r.State(); t.s.RollOut.Applied == nil && !again && is.UID == t.s.RollOut.Before.UID && is.Generation == t.s.RollOut.Before.Generation {
 		t.s.RollOut = nil // it never happened
 		return
 	} else if t.s.RollOut.Applied == nil || t.s.RollOut.Applied.UID != is.UID {

@@ -61,6 +61,11 @@ func Plan(in Input, out Output) *fleet.Plan {
 		p.Tasks = append(p.Tasks, task)
 	}
 	p.Deadline = in.Now.Add(limit)
+	if p.Repeats(s.Again) {
+		for i := range p.Tasks {
+			p.Tasks[i].Tries = s.Again.Tasks[i].Tries
+		}
+	}
 	return p
 }
 

@@ -33,6 +33,12 @@ func Project(in Input) Output {
 		return Output{Status: t.s, Unsettled: Unsettled(t.s), Pending: t.pending(), input: in}
 	}
 	t.s.Holds, t.s.Intended = nil, nil
+	if in.Opened {
+		t.s.NextAttempt = nil
+		if i := t.s.Plan.Current(); i >= 0 {
+			t.s.Plan.Tasks[i].NotBefore = nil
+		}
+	}
 	for _, r := range steps {
 		if !in.rule(r.id) {
 			continue

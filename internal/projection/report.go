@@ -218,7 +218,7 @@ func (t *turn) progressing() {
 		set(fleet.True, fleet.ReasonDeleting, cmp.Or(trouble, t.leaving()))
 	case s.Clock.Expired:
 		set(fleet.False, fleet.ReasonStalled, t.stalled()+"; work goes on")
-	case s.Plan != nil && trouble != "":
+	case trouble != "" && (s.Plan != nil || t.seen.readable && !blocked(s.Holds)):
 		set(fleet.True, fleet.ReasonRetrying, trouble)
 	case s.Plan != nil && s.Plan.Kind == fleet.PlanReplace:
 		set(fleet.True, fleet.ReasonReplacing, t.doing())
@@ -232,8 +232,8 @@ func (t *turn) progressing() {
 		t.keep(fleet.ConditionProgressing, fleet.ReasonNotObservedYet)
 	case t.seen.fresh && t.unheard():
 		set(fleet.False, fleet.ReasonSilent, t.unproven())
-	case t.seen.fresh && t.seen.drifted(), trouble != "": // the next attempt is not due yet
-		set(fleet.True, fleet.ReasonRetrying, trouble)
+	case t.seen.fresh && t.seen.drifted(): // the next attempt is not due yet
+		set(fleet.True, fleet.ReasonRetrying, "")
 	case t.seen.fresh && s.RollOut != nil:
 		set(fleet.True, fleet.ReasonWaiting, t.unproven())
 	default:

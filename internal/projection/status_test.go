@@ -313,22 +313,26 @@ func TestP9_failedServerHealsWithoutRetry(t *testing.T) {
 	}
 }
 
-func TestP9_attemptsBackOffUpToTenMinutes(t *testing.T) {
+func TestP9_attemptsBackOffUpToAMinuteInTheFirstHourAndThenUpToTen(t *testing.T) {
 	p := play(t, newSim(variant{}))
 	p.tasks = fleet.ClassRefused
 	p.rest()
 	var waits []time.Duration
-	for range 16 {
+	began, inAnHour := p.now, 0
+	for range 80 {
+		if p.now.Sub(began) < time.Hour {
+			inAnHour = len(waits)
+		}
 		waits = append(waits, p.status.NextAttempt.Sub(p.now))
 		p.wait(*p.status.NextAttempt)
 		p.rest()
 	}
 	for i, d := range waits {
-		if d > maxRetry || i > 0 && d < min(waits[i-1], 8*time.Minute) {
-			t.Fatalf("waits are %v", waits)
+		if d > maxRetry || i <= inAnHour && d > time.Minute || i > 0 && d < min(waits[i-1], 8*time.Minute) {
+			t.Fatalf("waits are %v, %d of them in the first hour", waits, inAnHour)
 		}
 	}
-	if waits[0] > time.Second || waits[15] < 8*time.Minute {
+	if waits[0] > time.Second || inAnHour < 60 || waits[79] < 8*time.Minute {
 		t.Errorf("waits are %v", waits)
 	}
 	p.declare(p.intent.ImageTag, "")

@@ -46,7 +46,7 @@ type cluster struct {
 
 func newCluster(name string, c Cluster, r *Reconciler) *cluster {
 	return &cluster{
-		name: name, runtime: c, r: r, slots: slots{kick: r.Kick},
+		name: name, runtime: c, r: r, slots: newSlots(r),
 		refreshes: make(chan struct{}, refreshesAtOnce), namespaces: map[string]*namespace{},
 	}
 }

@@ -49,6 +49,11 @@
 //     TestObserveNow_isNotAnsweredByATurnThatFailed)
 //   - an adopted container is the server's by its recorded id until it is gone, wherever
 //     kurad dies (TestCrash_atEveryWriteOfTheReplaceOfAnAdoptedContainer)
+//   - a try that learns nothing new costs one small write, its claim, and none where the
+//     answers of a whole site are the same and another server is tried instead: pace.go
+//     (TestG12_aTryThatLearnsNothingNewWritesItsClaimOnly,
+//     TestG12_triesOverASiteWhoseAnswersAreTheSameArePacedTogether,
+//     TestG12_aRegistryOutageOfAnHourFillsNoStore)
 //   - after any faults, peace leads to what was declared
 //     (TestSimulation_faultsThenPeaceConverges)
 package reconcile

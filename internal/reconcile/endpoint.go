@@ -38,7 +38,7 @@ type endpoint struct {
 
 func newEndpoint(name string, rt Runtime, r *Reconciler) *endpoint {
 	return &endpoint{
-		name: name, runtime: rt, r: r, asked: make(chan struct{}, 1), slots: slots{kick: r.Kick}, pulls: slots{kick: r.Kick}, stale: map[fleet.ServerKey]bool{},
+		name: name, runtime: rt, r: r, asked: make(chan struct{}, 1), slots: newSlots(r), pulls: newSlots(r), stale: map[fleet.ServerKey]bool{},
 	}
 }
 

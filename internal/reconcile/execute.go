@@ -13,6 +13,10 @@ import (
 // server. The effect begins only after the claim is in the store.
 func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gathered, in projection.Input, out projection.Output) error {
 	at := r.site(in.Region)
+	if r.answered(key, out.Status) {
+		r.Kick(key) // since this turn has looked
+		return nil
+	}
 	status := out.Status.Clone()
 	i := status.Plan.Current()
 	room := at.room(key, status.Plan.Tasks[i])
@@ -26,12 +30,12 @@ func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 			room.end()
 		}
 	}()
+	if task := status.Plan.Tasks[i]; status.Failing.Of(task) && !room.pace.may(key, subject(task), status.Failing.Reason) {
+		return nil
+	}
 	deadline := r.now().Add(status.Plan.Tasks[i].Timeout())
 	task := status.Plan.Claim(i, deadline)
-	err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
-		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: status,
-	})
-	if err != nil {
+	if err := r.commitClaim(ctx, key, g, status); err != nil {
 		return fmt.Errorf("claim task %s: %w", task.ID, err)
 	}
 	claimed = true
@@ -43,14 +47,14 @@ func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 		defer r.ends(key, e)
 		defer room.end()
 		defer cancel()
-		r.run(running, at, key, in.Desired, task)
+		r.run(running, at, room, key, in.Desired, task)
 	})
 	r.Kick(key) // its deployment runs from the first effect on
 	return nil
 }
 
 // run runs a claimed task and stores the answer.
-func (r *Reconciler) run(ctx context.Context, at site, key fleet.ServerKey, d fleet.Desired, task fleet.Task) {
+func (r *Reconciler) run(ctx context.Context, at site, room *slots, key fleet.ServerKey, d fleet.Desired, task fleet.Task) {
 	r.log.Debug("task begins", "server", key.String(), "task", task.ID, "what", task.Describe())
 	if !r.leads() {
 		return // this process was stopped since the claim: whoever leads now runs the task
@@ -63,6 +67,7 @@ func (r *Reconciler) run(ctx context.Context, at site, key fleet.ServerKey, d fl
 	}
 	r.log.Debug("task ended", "server", key.String(), "task", task.ID, "class", outcome.Class, "reason", outcome.Reason, "message", outcome.Message)
 	r.record(key, task, outcome)
+	r.open(room.pace.heard(key, subject(task), outcome))
 }
 
 // execute returns what the task's site answers. For one that may be given up nobody waits
@@ -127,13 +132,19 @@ func (r *Reconciler) recordOnce(ctx context.Context, key fleet.ServerKey, task f
 	if g.Status == nil {
 		return errors.New("the server was removed, and declared again")
 	}
-	status := g.Status.Clone()
+	status := r.prev(key, g)
 	if !claims(status.Plan, task) {
 		return errors.New("the task is no longer claimed")
 	}
+	if f := status.Failing; f.Same(task, o) || f != nil && !f.Of(task) && o.Class == fleet.ClassOK && task.Kind == fleet.TaskPull {
+		r.mu.Lock() // nothing new
+		defer r.mu.Unlock()
+		r.answers[key] = answer{task, o}
+		return nil
+	}
 	status.Plan.Record(status.Plan.Current(), o)
 	return r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
-		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: status,
+		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: *status,
 	})
 }
 

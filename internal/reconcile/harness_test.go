@@ -21,6 +21,7 @@ type world struct {
 	t        *testing.T
 	env      fleet.Environment
 	memory   *store.Memory
+	below    *counter // on memory
 	records  *store.Records
 	view     *store.View
 	engines  map[string]*engine
@@ -53,7 +54,8 @@ func newWorld(t *testing.T) *world {
 		t: t, env: env, memory: store.NewMemory(), engines: map[string]*engine{"local": newEngine()}, clusters: map[string]*apiserver{"prod": newAPIServer()}, sick: map[string]fleet.Reason{}, handles: map[string]string{},
 		unsettled: map[string]map[fleet.ServerKey]bool{}, most: map[string]int{}, running: map[fleet.ServerKey]string{},
 	}
-	w.records = store.NewRecords(w.memory, env.Name)
+	w.below = &counter{Store: w.memory}
+	w.records = store.NewRecords(w.below, env.Name)
 	w.must(w.records.Prepare(t.Context()))
 	w.view = store.NewView(w.records, nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // the world outlives the test function: its clean-up ends it

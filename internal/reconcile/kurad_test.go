@@ -26,6 +26,7 @@ type kurad struct {
 	ended   sync.WaitGroup
 	dead    atomic.Bool
 	commits atomic.Int64
+	tries   atomic.Int64
 	gathers atomic.Int64
 	tasks   atomic.Int64 // but pulls, which have no effect
 	options options
@@ -35,6 +36,7 @@ type kurad struct {
 type options struct {
 	onGather func(fleet.ServerKey) error
 	onCommit func(write fleet.TurnWrite, commit func() error) error
+	onTry    func(write fleet.TryWrite, commit func() error) error
 	onTask   func(fleet.ServerKey, fleet.Task, func() fleet.Outcome) fleet.Outcome
 	onList   func(list func() ([]fleet.Container, error)) ([]fleet.Container, error)
 	onRead   func(read func() error) error // of a cluster: lists and single reads
@@ -98,7 +100,7 @@ func (k *kurad) heard(u store.Update) {
 		k.loop.Kick(u.Key)
 	case store.KindRegion, store.KindAccount, store.KindTemplate:
 		k.loop.KickAll()
-	case store.KindSchema, store.KindStatus, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion:
+	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion:
 	}
 }
 
@@ -177,6 +179,23 @@ func (s daemonStore) CommitTurn(ctx context.Context, write fleet.TurnWrite) erro
 		return hook(write, commit)
 	}
 	return commit()
+}
+
+func (s daemonStore) CommitTry(ctx context.Context, write fleet.TryWrite) (revision int64, err error) {
+	commit := func() error {
+		if s.k.dead.Load() {
+			return errDead
+		}
+		revision, err = s.k.w.records.CommitTry(ctx, write)
+		return err
+	}
+	s.k.tries.Add(1)
+	if hook := s.k.options.onTry; hook != nil {
+		err = hook(write, commit)
+	} else {
+		err = commit()
+	}
+	return revision, err
 }
 
 // commitTurn stores a turn and notes who is unsettled and who converged from then on.

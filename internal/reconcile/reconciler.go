@@ -23,6 +23,8 @@ type Store interface {
 	Gather(ctx context.Context, key fleet.ServerKey) (fleet.Gathered, error)
 	// CommitTurn stores a turn as a whole, or nothing of it.
 	CommitTurn(ctx context.Context, w fleet.TurnWrite) error
+	// CommitTry stores the claim of a try that is nothing new, and returns its revision.
+	CommitTry(ctx context.Context, w fleet.TryWrite) (int64, error)
 	// Undisturbed names this moment for a turn that gives hosts back; ok is false while a
 	// declaration is written that other servers are rendered from, whose end
 	// AwaitUndisturbed waits for.
@@ -136,6 +138,9 @@ type Reconciler struct {
 	adopted map[string]fleet.ServerKey          // by container id
 	waiters map[fleet.ServerKey][]chan struct{} // for a turn that begins from now on
 	giving  map[fleet.ServerKey]bool            // wait for a declaration's end to give hosts back
+	memos   map[fleet.ServerKey]memo            // what is known beyond the store
+	answers map[fleet.ServerKey]answer          // the newest that was had before
+	opened  map[fleet.ServerKey]bool            // whose next try is due, for that of another one has succeeded
 
 	running context.Context // of Run; nil: nothing may begin
 	work    sync.WaitGroup  // what Run waits for, but tasks
@@ -175,6 +180,9 @@ func New(cfg Config) *Reconciler {
 		adopted:   map[string]fleet.ServerKey{},
 		waiters:   map[fleet.ServerKey][]chan struct{}{},
 		giving:    map[fleet.ServerKey]bool{},
+		memos:     map[fleet.ServerKey]memo{},
+		answers:   map[fleet.ServerKey]answer{},
+		opened:    map[fleet.ServerKey]bool{},
 	}
 	for name, rt := range cfg.Runtimes {
 		r.endpoints[name] = newEndpoint(name, rt, r)

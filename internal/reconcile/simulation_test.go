@@ -109,6 +109,10 @@ func (s *simulation) boot() {
 			})
 			return err
 		},
+		onTry: func(_ fleet.TryWrite, commit func() error) error {
+			_, err := faults.Change(context.Background(), s.writes, func() (struct{}, error) { return struct{}{}, commit() })
+			return err
+		},
 		onTask: func(k fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
 			o, err := faults.Change(context.Background(), s.answers, func() (fleet.Outcome, error) { return execute(), nil })
 			if err != nil {

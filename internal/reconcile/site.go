@@ -79,10 +79,15 @@ func siteless(region fleet.Region) *fleet.ReadFailure {
 // begins or its turn ends otherwise: the slot that it was woken for is then the next one's.
 type slots struct {
 	kick func(fleet.ServerKey)
+	pace pace // of the tries that have slots
 
 	mu     sync.Mutex
 	taken  int
 	queued []fleet.ServerKey // want one, and have not begun
+}
+
+func newSlots(r *Reconciler) slots {
+	return slots{kick: r.Kick, pace: pace{now: r.now, later: r.queue.AddAfter}}
 }
 
 // begin takes up a slot until end. Without one the server's turn is due when there is some.
@@ -108,6 +113,7 @@ func (s *slots) end() {
 }
 
 func (s *slots) forgo(key fleet.ServerKey) {
+	s.pace.forgo(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.queued, key); i >= 0 {

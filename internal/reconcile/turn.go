@@ -38,7 +38,11 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	if err != nil {
 		return fmt.Errorf("gather %s: %w", key, err)
 	}
-	if out.Changed() {
+	switch {
+	case !out.Changed():
+	case out.Repeats(g.Status):
+		r.remember(key, memo{g.StatusRevision, g.TryRevision, out.Status})
+	default:
 		err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
 			Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: out.Status,
 			Latest: out.Latest, LatestRevision: g.LatestRevision, Events: out.Events, Remove: out.Remove,
@@ -48,6 +52,11 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 			return fmt.Errorf("store the turn of %s: %w", key, err)
 		}
 		r.tell(out.Events)
+	}
+	if in.Opened {
+		r.mu.Lock()
+		delete(r.opened, key)
+		r.mu.Unlock()
 	}
 	r.cutShort(key, out.Status.Plan)
 	if out.Remove {
@@ -125,7 +134,10 @@ func targets(in projection.Input, out projection.Output) []Target {
 
 // gather puts together what is known of the server.
 func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.Input {
-	in := projection.Input{Now: r.now(), Intent: g.Intent, Prev: g.Status, AliasPeriod: r.cfg.AliasPeriod}
+	in := projection.Input{Now: r.now(), Intent: g.Intent, Prev: r.prev(key, g), AliasPeriod: r.cfg.AliasPeriod}
+	r.mu.Lock()
+	in.Opened = r.opened[key]
+	r.mu.Unlock()
 	if g.Latest != nil {
 		in.Latest = *g.Latest
 	}
@@ -265,6 +277,9 @@ func (r *Reconciler) forget(key fleet.ServerKey) {
 	defer r.mu.Unlock()
 	r.disown(key)
 	delete(r.known, key)
+	delete(r.memos, key)
+	delete(r.answers, key)
+	delete(r.opened, key)
 }
 
 // forgo gives on what slots the server waits for or was woken for.

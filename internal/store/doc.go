@@ -94,7 +94,7 @@
 // Everything lives under /kura/v1/<environment>/:
 //
 //	accounts/<id>  templates/<name>  regions/<name>  tokens/<id>  schema
-//	servers/<region>/<account>/{intent,status,claims}
+//	servers/<region>/<account>/{intent,status,try,claims}
 //	deployments/<region>/<account>/<%010d sequence>   the newest 50 per server
 //	events/<region>/<account>/<%02d slot>             a ring of 50 per server
 //	refs/departed                                     the last 250 servers that are gone
@@ -102,6 +102,8 @@
 //	hosts/<host>  instances/<target>/<name>  ports/<endpoint>/<port>
 //	refs/accounts/<account>/<region>  refs/templates/<template>/<region>
 //
+// try is the claim of a step that had failed before, and belongs to one revision of the
+// status: what is nothing new costs no more than that (TestG12_aClaimBelongsToOneStatus).
 // The values of hosts, instances and ports are the key of the server that holds them;
 // claims lists what a server holds, so that it can be released without rendering.
 // refs exist so that "nothing needs it any more" is a comparison of a transaction: a

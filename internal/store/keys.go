@@ -20,6 +20,7 @@ const (
 	KindIntent      Kind = "intent"
 	KindStatus      Kind = "status"
 	KindClaims      Kind = "claims"
+	KindTry         Kind = "try"
 	KindDeployment  Kind = "deployment"
 	KindEvent       Kind = "event"
 	KindToken       Kind = "token"
@@ -61,6 +62,7 @@ func serverFolder(k fleet.ServerKey) string { return serversFolder + k.Region + 
 func intentKey(k fleet.ServerKey) string    { return serverFolder(k) + "intent" }
 func statusKey(k fleet.ServerKey) string    { return serverFolder(k) + "status" }
 func claimsKey(k fleet.ServerKey) string    { return serverFolder(k) + "claims" }
+func tryKey(k fleet.ServerKey) string       { return serverFolder(k) + "try" }
 func deploymentFolder(k fleet.ServerKey) string {
 	return deploymentsFolder + k.Region + "/" + k.Account + "/"
 }
@@ -128,7 +130,7 @@ func parseKey(key string) (place, bool) {
 	switch folder + "/" {
 	case serversFolder:
 		p.kind = Kind(parts[2])
-		return p, p.kind == KindIntent || p.kind == KindStatus || p.kind == KindClaims
+		return p, p.kind == KindIntent || p.kind == KindStatus || p.kind == KindClaims || p.kind == KindTry
 	case deploymentsFolder:
 		seq, err := strconv.ParseInt(parts[2], 10, 64)
 		p.kind, p.seq = KindDeployment, seq
@@ -157,6 +159,8 @@ func describe(key string) string {
 		return "server " + p.server.String()
 	case KindStatus:
 		return "the status of server " + p.server.String()
+	case KindTry:
+		return "the newest try of server " + p.server.String()
 	case KindClaims:
 		return "the reservations of server " + p.server.String()
 	case KindDeployment:

@@ -173,12 +173,15 @@ func (r *Records) Gather(ctx context.Context, k fleet.ServerKey) (fleet.Gathered
 	at := reader{ctx: ctx, r: r, revision: page.Revision}
 	var intent Versioned[fleet.Intent]
 	var status Versioned[fleet.Status]
+	var try Versioned[fleet.Try]
 	for _, kv := range page.Items {
 		switch strings.TrimPrefix(kv.Key, r.prefix) {
 		case intentKey(k):
 			intent = keep[fleet.Intent](&at, kv)
 		case statusKey(k):
 			status = keep[fleet.Status](&at, kv)
+		case tryKey(k):
+			try = keep[fleet.Try](&at, kv)
 		}
 	}
 	if at.err == nil && !intent.Exists() {
@@ -196,7 +199,7 @@ func (r *Records) Gather(ctx context.Context, k fleet.ServerKey) (fleet.Gathered
 	if at.err != nil {
 		return fleet.Gathered{}, at.err
 	}
-	return gathered(&intent, present(status), present(latest), present(account), present(region), templates), nil
+	return gathered(&intent, present(status), present(try), present(latest), present(account), present(region), templates), nil
 }
 
 // PageOptions select a page of a list: all pages of one list pass the Revision of the

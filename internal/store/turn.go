@@ -45,6 +45,16 @@ func (r *Records) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 	return err
 }
 
+// CommitTry stores the claim of a try beside the status that it goes on from (G12), under
+// the same comparisons as a turn, and returns its revision.
+func (r *Records) CommitTry(ctx context.Context, w fleet.TryWrite) (int64, error) {
+	tx := r.Begin()
+	tx.compare(Unchanged(intentKey(w.Key), w.IntentRevision))
+	tx.compare(Unchanged(statusKey(w.Key), w.Try.Status))
+	put(tx, tryKey(w.Key), Versioned[fleet.Try]{Revision: w.TryRevision}, w.Try)
+	return tx.Commit(ctx)
+}
+
 // expect returns the record that a write is about to replace, for its creation time and
 // count; a conflict where it is not the one that the writer knew.
 func expect[T any](ctx context.Context, r *Records, key string, revision int64) (Versioned[T], error) {
@@ -92,7 +102,7 @@ func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 		}
 		if last {
 			tx.remove(claimsKey(w.Key), claims.Revision)
-			tx.then = append(tx.then, Delete(intentKey(w.Key)), Delete(statusKey(w.Key)),
+			tx.then = append(tx.then, Delete(intentKey(w.Key)), Delete(statusKey(w.Key)), Delete(tryKey(w.Key)),
 				Delete(accountRef(w.Key)), DeletePrefix(deploymentFolder(w.Key)))
 			if err := tx.appendEvents(ctx, w.Events); err != nil {
 				return err

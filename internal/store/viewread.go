@@ -151,11 +151,11 @@ func (s *state) gather(e *server) fleet.Gathered {
 	if latest != nil && latest.Value.Seq != e.intent.Value.Deployment {
 		latest = nil // a newer one is named and cannot be read: never act on an older
 	}
-	return gathered(e.intent, e.status, latest, s.accounts[e.key.Account], region, templates)
+	return gathered(e.intent, e.status, e.try, latest, s.accounts[e.key.Account], region, templates)
 }
 
 // gathered composes a server from its records, with copies of what turns work on.
-func gathered(intent *Versioned[fleet.Intent], status *Versioned[fleet.Status], latest *Versioned[fleet.Deployment],
+func gathered(intent *Versioned[fleet.Intent], status *Versioned[fleet.Status], try *Versioned[fleet.Try], latest *Versioned[fleet.Deployment],
 	account *Versioned[fleet.Account], region *Versioned[fleet.Region], templates map[string]*Versioned[fleet.HostTemplate],
 ) fleet.Gathered {
 	g := fleet.Gathered{Intent: intent.Value, IntentRevision: intent.Revision, Templates: make(map[string]fleet.HostTemplate, len(templates))}
@@ -163,6 +163,11 @@ func gathered(intent *Versioned[fleet.Intent], status *Versioned[fleet.Status], 
 	if status != nil {
 		clone := status.Value.Clone()
 		g.Status, g.StatusRevision = &clone, status.Revision
+	}
+	if try != nil {
+		if g.TryRevision = try.Revision; g.StatusRevision == try.Value.Status {
+			g.Try = &try.Value
+		}
 	}
 	if latest != nil {
 		d := latest.Value

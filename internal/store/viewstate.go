@@ -34,6 +34,7 @@ type server struct {
 	key    fleet.ServerKey
 	intent *Versioned[fleet.Intent]
 	status *Versioned[fleet.Status]
+	try    *Versioned[fleet.Try]
 	latest *Versioned[fleet.Deployment]
 	bad    int // how many of its records cannot be read
 }
@@ -112,6 +113,9 @@ func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
 		err = set(s.tokens, p.name, e)
 	case KindEndpoint:
 		err = s.applyEndpoint(p, e)
+	case KindTry: // no news of a server
+		_ = s.applyServer(p, e, wasBad)
+		return u, false
 	case KindIntent, KindStatus, KindDeployment:
 		err = s.applyServer(p, e, wasBad)
 	case KindEvent: // they go all at once
@@ -167,6 +171,10 @@ func (s *state) applyServer(p place, e Change, wasBad bool) (err error) {
 	switch {
 	case p.kind == KindIntent:
 		v.intent, err = decoded[fleet.Intent](e)
+	case p.kind == KindTry:
+		if v.try, err = decoded[fleet.Try](e); err != nil { // it costs one more try
+			v.try, err = &Versioned[fleet.Try]{Revision: e.KV.Revision}, nil
+		}
 	case p.kind == KindStatus:
 		v.status, err = decoded[fleet.Status](e)
 	case p.kind == KindDeployment && (v.latest == nil || p.seq >= v.latest.Value.Seq):
@@ -175,7 +183,7 @@ func (s *state) applyServer(p place, e Change, wasBad bool) (err error) {
 	if err != nil {
 		v.bad++
 	}
-	if v.intent == nil && v.status == nil && v.latest == nil && v.bad == 0 {
+	if v.intent == nil && v.status == nil && v.try == nil && v.latest == nil && v.bad == 0 {
 		delete(s.servers, p.server)
 		unindex(s.byRegion, p.server.Region, p.server)
 		unindex(s.byAccount, p.server.Account, p.server)

@@ -32,6 +32,10 @@ func (p KeyPath) key() fleet.ServerKey {
 
 // show composes how a server reads.
 func (s *Server) show(g fleet.Gathered) fleet.ServerView {
+	if g.Try != nil {
+		st := g.Status.Counting(*g.Try)
+		g.Status = &st
+	}
 	v := fleet.NewServerView(g.Intent, s.desired(g), g.Status, g.Latest)
 	if g.Region != nil {
 		v.Ports = shownPorts(*g.Region, g.Intent)

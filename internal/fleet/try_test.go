@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func failingStatus() Status {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return Status{
+		Status: StatusFailed, Reason: ReasonImagePullFailed, Message: "503", Generation: 1, Revision: "r", Plans: 3, Attempts: 2, NextAttempt: &at,
+		Refusal:    &Refusal{Reason: ReasonImagePullFailed, Message: "503", Task: "a/eu/p3/2", Generation: 1, Revision: "r", At: at},
+		Failing:    &Failing{Kind: TaskCreate, Service: "cache", What: "create container x", Class: ClassRefused, Reason: ReasonCreateFailed, Message: "503", Since: at, Count: 2},
+		Conditions: []Condition{{Type: ConditionReady, Status: False, Reason: ReasonCreateFailed, Message: "503"}, {Type: ConditionProgressing, Status: True, Reason: ReasonRetrying, Message: "create container x: 503"}},
+		Again: &Plan{ID: "a/eu/p3", Kind: PlanApply, Cause: CauseRollOut, Generation: 1, Revision: "r", Attempt: 2, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
+			{ID: "a/eu/p3/1", Kind: TaskPull, Service: "cache", State: TaskDone, Tries: 1, Outcome: &Outcome{Class: ClassOK, At: at}, Noted: true},
+			{ID: "a/eu/p3/2", Kind: TaskCreate, Service: "cache", Name: "x", State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
+			{ID: "a/eu/p3/3", Kind: TaskStart, Service: "cache", CreatedBy: "a/eu/p3/2", State: TaskPending},
+		}},
+	}
+}
+
+// attempt is the next attempt of what failed, its second task claimed.
+func attempt(stored Status) Status {
+	s := stored.Clone()
+	s.Plan, s.Again = s.Again, nil
+	s.Plan.named("a/eu/p4")
+	s.Plan.Attempt, s.Attempts, s.Plans, s.NextAttempt = 3, 3, 4, nil
+	s.Plan.Deadline = s.Plan.CreatedAt.Add(2 * time.Hour)
+	s.Plan.Claim(1, s.Plan.CreatedAt.Add(90*time.Minute))
+	s.Failing.Count = 7
+	return s
+}
+
+// A claim that is stored beside the status says all that a restart has to know of the try.
+func TestG12_aStatusWithItsClaimIsTheStatusOfTheTry(t *testing.T) {
+	stored := failingStatus()
+	want := attempt(stored)
+	if !want.Repeats(stored) || !stored.Repeats(want) {
+		t.Fatal("the next try of what failed is news")
+	}
+	try := want.Try(stored, 12)
+	if try.Status != 12 || try.Message != "" {
+		t.Errorf("the claim is %+v", try)
+	}
+	got := stored.Tried(try)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("from status and claim (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(failingStatus(), stored); diff != "" {
+		t.Errorf("the stored status was changed:\n%s", diff)
+	}
+	broken := stored
+	broken.Again = nil
+	if got := broken.Tried(try); got.Plan != nil {
+		t.Errorf("a claim of no plan: %+v", got.Plan)
+	}
+}
+
+func TestG12_onlyTheSameFailureOfTheSameStepsIsNoNews(t *testing.T) {
+	for name, change := range map[string]func(*Status){
+		"another reason":      func(s *Status) { s.Failing.Reason = ReasonForbidden },
+		"a success":           func(s *Status) { s.Failing = nil },
+		"another step":        func(s *Status) { s.Plan.Tasks[1].Name = "y" },
+		"a step that is done": func(s *Status) { s.Plan.Tasks[1].State = TaskDone },
+		"a status":            func(s *Status) { s.Status = StatusProvisioning },
+		"a condition":         func(s *Status) { s.Conditions[1].Status = False },
+		"what is seen":        func(s *Status) { s.ObservedImageTag = "v1" },
+		"a stall":             func(s *Status) { s.Clock.Expired = true },
+	} {
+		s := attempt(failingStatus())
+		if change(&s); s.Repeats(failingStatus()) {
+			t.Errorf("%s is no news", name)
+		}
+	}
+}
+
+// The last answer, and how often it came, is shown although it is stored beside the status.
+func TestP21_G12_whoLooksSeesTheLastAnswerAndTheCount(t *testing.T) {
+	stored := failingStatus()
+	now := attempt(stored)
+	now.Failing.Message = "504"
+	now.saying("503", "504")
+	now.Refusal.Message = "504"
+	if !now.Repeats(stored) {
+		t.Fatal("a message that varies is news")
+	}
+	shown := stored.Counting(now.Try(stored, 12))
+	v := NewServerView(Intent{Generation: 1}, Desired{}, &shown, nil)
+	const often = " (7 times since 2026-01-01 00:00:00 UTC)"
+	if v.Message != "504"+often || v.Conditions[1].Message != "create container x: 504"+often {
+		t.Errorf("it says %q and %q", v.Message, v.Conditions[1].Message)
+	}
+	if strings.Contains(stored.Conditions[0].Message, "504") {
+		t.Error("the stored status was changed")
+	}
+}

@@ -1,0 +1,209 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// down is an answer to every pull from a registry, as long as it is down.
+type down struct {
+	mu       sync.Mutex
+	registry string
+	pulls    map[string]int // tries by account
+	varies   bool
+}
+
+func (d *down) refuse(k fleet.ServerKey, task fleet.Task, _ *fleet.ServiceDocument) *fleet.Outcome {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if task.Kind != fleet.TaskPull {
+		return nil
+	}
+	if d.pulls == nil {
+		d.pulls = map[string]int{}
+	}
+	d.pulls[k.Account]++
+	if d.registry == "" || !strings.HasPrefix(task.Image, d.registry+"/") {
+		return nil
+	}
+	message := "503 Service Unavailable"
+	if d.varies {
+		message += fmt.Sprintf(", request %d", d.pulls[k.Account])
+	}
+	return &fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed, Message: message, Answered: true}
+}
+
+func (d *down) set(registry string) { d.mu.Lock(); defer d.mu.Unlock(); d.registry = registry }
+
+func (d *down) tries(account string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pulls[account]
+}
+
+func (w *world) refuseBy(d *down) { e := w.engine(); e.with(func() { e.refuse = d.refuse }) }
+
+// Of a try that learns nothing new only its claim is written, small, and before the effect; the
+// answer is shown with how often it came all the same.
+func TestG12_aTryThatLearnsNothingNewWritesItsClaimOnly(t *testing.T) {
+	for _, varies := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the message varies: %v", varies), func(t *testing.T) {
+			virtual(t, func(w *world) {
+				d := &down{registry: "localhost", varies: varies}
+				w.refuseBy(d)
+				k := w.start(options{})
+				w.declare("acme", "v1")
+				w.pass(3 * time.Minute)
+				commits, claims, pulls, events := k.commits.Load(), k.tries.Load(), d.tries("acme"), w.told("acme")
+				w.pass(50 * time.Minute)
+				n := int64(d.tries("acme") - pulls)
+				if n < 45 || n > 65 {
+					t.Errorf("%d pulls in 50 minutes", n)
+				}
+				if c := k.commits.Load() - commits; c > 1 { // that it has stalled
+					t.Errorf("%d whole writes for %d pulls", c, n)
+				}
+				if c := k.tries.Load() - claims; c != n {
+					t.Errorf("%d claims for %d pulls", c, n)
+				}
+				if now := w.told("acme"); now > events+1 {
+					t.Errorf("%d events, %d before", now, events)
+				}
+				g := w.server("acme")
+				if g.Try == nil || g.Try.Failed != d.tries("acme")-1 {
+					t.Fatalf("after %d pulls the claim is %+v", d.tries("acme"), g.Try)
+				}
+				status := g.Status.Counting(*g.Try)
+				view := fleet.NewServerView(g.Intent, fleet.Desired{}, &status, g.Latest)
+				if !strings.Contains(view.Message, fmt.Sprintf("(%d times since ", g.Try.Failed)) || varies && !strings.Contains(view.Message, fmt.Sprintf("request %d", g.Try.Failed)) {
+					t.Errorf("it says: %s", view.Message)
+				}
+				d.set("")
+				w.until("it heals", 2*time.Minute, func() bool { return w.converged("acme", "v1") })
+				k.stop()
+			})
+		})
+	}
+}
+
+func (w *world) told(account string) int {
+	w.t.Helper()
+	l, err := w.records.Events(context.Background(), key(account))
+	w.must(err)
+	return len(l.Items)
+}
+
+// The claim of a repeated try is in the store before the effect, and one that was not answered
+// is run again (S4, S5).
+func TestG12_S4_S5_aRepeatedTryIsClaimedBeforeItsEffectAndRunsAtLeastOnce(t *testing.T) {
+	virtual(t, func(w *world) {
+		d := &down{registry: "localhost"}
+		w.refuseBy(d)
+		var k *kurad
+		claimed := func(key fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
+			g, err := w.records.Gather(context.Background(), key)
+			if err != nil || g.Status == nil {
+				t.Fatalf("%v", err)
+			}
+			s := *g.Status
+			if g.Try != nil {
+				s = s.Tried(*g.Try)
+			}
+			if i := s.Plan.Current(); i < 0 || s.Plan.Tasks[i].ID != task.ID || s.Plan.Tasks[i].State != fleet.TaskRunning || !s.Plan.Tasks[i].Deadline.Equal(*task.Deadline) {
+				t.Errorf("%s runs, and the store claims %+v", task.ID, s.Plan)
+			}
+			return execute()
+		}
+		k = w.start(options{onTask: claimed})
+		w.declare("acme", "v1")
+		w.pass(10 * time.Minute)
+		killed := false
+		k.options.onTry = func(_ fleet.TryWrite, commit func() error) error {
+			if killed {
+				return errDead
+			}
+			err := commit()
+			killed = true
+			k.dead.Store(true) // the claim is stored, and its effect never begins
+			return err
+		}
+		w.until("it is killed in the middle of a try", 2*time.Minute, func() bool { return killed })
+		k.kill()
+		before := w.server("acme").Try
+		pulls := d.tries("acme")
+		k = w.start(options{onTask: claimed})
+		w.until("the task is run again", time.Minute, func() bool { return d.tries("acme") > pulls })
+		w.pass(time.Second)
+		after := w.server("acme").Try
+		if before == nil || after == nil || after.Plan != before.Plan || after.Tries != before.Tries+1 {
+			t.Errorf("the claim was %+v, and is %+v", before, after)
+		}
+		d.set("")
+		w.until("it heals", 2*time.Minute, func() bool { return w.converged("acme", "v1") })
+		k.stop()
+	})
+}
+
+func TestG12_aClaimThatIsRefusedByTheStoreHasNoEffect(t *testing.T) {
+	virtual(t, func(w *world) {
+		d := &down{registry: "localhost"}
+		w.refuseBy(d)
+		k := w.start(options{})
+		w.declare("acme", "v1")
+		w.pass(10 * time.Minute)
+		k.options.onTry = func(fleet.TryWrite, func() error) error { return errors.New("no") }
+		pulls := d.tries("acme")
+		w.pass(10 * time.Minute)
+		if n := d.tries("acme"); n != pulls {
+			t.Errorf("%d effects without a claim", n-pulls)
+		}
+		k.stop()
+	})
+}
+
+// Backing off holds over the whole site, never for a first try, another step or another
+// registry; the first success makes all due.
+func TestG12_triesOverASiteWhoseAnswersAreTheSameArePacedTogether(t *testing.T) {
+	const n = 200
+	virtual(t, func(w *world) {
+		w.region("eu", func(r *fleet.Region) { r.MaxUnsettled = n })
+		d := &down{registry: "localhost"}
+		w.refuseBy(d)
+		k := w.start(options{})
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("s%04d", i))
+			w.declare(all[i], "v1")
+		}
+		w.until("all were tried", 10*time.Minute, func() bool {
+			return !slices.ContainsFunc(all, func(a string) bool { return d.tries(a) == 0 })
+		})
+		w.pass(5 * time.Minute)
+		claims := k.tries.Load()
+		w.pass(30 * time.Minute)
+		if c := k.tries.Load() - claims; c < 30*12 || c > 30*20 {
+			t.Errorf("%d tries in 30 minutes, want some 16 a minute", c)
+		}
+		for _, a := range all {
+			if d.tries(a) < 2 { // those who waited longest come first
+				t.Errorf("%s was tried %d times", a, d.tries(a))
+			}
+		}
+
+		was := d.tries(all[7])
+		w.declare(all[7], "v2") // somebody mends it
+		w.until("what is declared now is tried at once", 2*time.Second, func() bool { return d.tries(all[7]) > was })
+
+		d.set("")
+		w.until("one succeeds, and all are tried", 3*time.Minute, func() bool { return w.count("v1") == n-1 && w.count("v2") == 1 })
+		k.stop()
+	})
+}

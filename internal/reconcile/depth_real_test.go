@@ -1,0 +1,5 @@
+//go:build real
+
+package reconcile_test
+
+const refusedServers = 5000

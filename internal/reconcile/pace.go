@@ -1,0 +1,149 @@
+package reconcile
+
+import (
+	"sync"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+const (
+	sameAnswers = 5  // servers of a site that get one answer, before tries are paced together
+	triesAtOnce = 16 // of what is paced, in one round
+	firstRound  = time.Second
+	slowestPace = time.Minute // between two rounds
+)
+
+// pace spaces out the tries over a site whose answers are all the same (G12): one registry,
+// engine or cluster is what fails, and asking it for every server is for nothing. What failed
+// before is tried for a few servers in each round; the others wait, and write nothing. The
+// first success ends that, and all are due at once. What has not failed yet is never paced.
+type pace struct {
+	now   func() time.Time
+	later func(fleet.ServerKey, time.Duration) // makes a turn due
+
+	mu      sync.Mutex
+	streaks map[what]map[fleet.Reason]*streak
+}
+
+// what is tried: a kind of step, and of images the registry that has them.
+type what struct {
+	kind     fleet.TaskKind
+	registry string
+}
+
+// streak is one answer that came again and again, without a success in between.
+type streak struct {
+	failing map[fleet.ServerKey]bool // that got it
+	waiting []fleet.ServerKey        // in the order of their tries
+	waits   map[fleet.ServerKey]bool // of those in waiting; the others want no try now
+	next    time.Time                // when the next round begins
+	left    int                      // tries of this round
+	pause   time.Duration            // after this round
+}
+
+// subject is what a task tries.
+func subject(task fleet.Task) what {
+	w := what{kind: task.Kind}
+	if ref, err := fleet.ParseImage(task.Image); err == nil {
+		w.registry = ref.Registry
+	}
+	return w
+}
+
+// may reports whether the server may try now what failed before with that reason. Where it
+// may not, its turn is due when it may.
+func (p *pace) may(key fleet.ServerKey, w what, failed fleet.Reason) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	s := p.streaks[w][failed]
+	if s == nil || len(s.failing) < sameAnswers {
+		return true
+	}
+	if !now.Before(s.next) {
+		s.pause = min(max(firstRound, 2*s.pause), slowestPace)
+		s.next, s.left = now.Add(s.pause), triesAtOnce
+	}
+	if s.left > 0 {
+		s.left--
+		delete(s.waits, key)
+		if s.left == 0 {
+			s.call(p.later, now)
+		}
+		return true
+	}
+	if !s.waits[key] {
+		s.waits[key] = true
+		s.waiting = append(s.waiting, key)
+		s.call(p.later, now)
+	}
+	return false
+}
+
+// call makes the turns due, for the next round, of those who waited longest.
+func (s *streak) call(later func(fleet.ServerKey, time.Duration), now time.Time) {
+	n := 0
+	kept := s.waiting[:0]
+	for i, key := range s.waiting {
+		if !s.waits[key] {
+			continue
+		}
+		if kept = append(kept, key); n < triesAtOnce {
+			later(key, s.next.Sub(now))
+			n++
+		} else {
+			kept = append(kept, s.waiting[i+1:]...)
+			break
+		}
+	}
+	s.waiting = kept
+}
+
+// forgo says that the server wants no try now: another one has its place.
+func (p *pace) forgo(key fleet.ServerKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range p.streaks {
+		for _, s := range of {
+			if s.waits[key] {
+				delete(s.waits, key)
+				s.call(p.later, p.now())
+			}
+		}
+	}
+}
+
+// heard takes an answer into account. It returns the servers whose next try is due because
+// what failed for all of them has succeeded for one.
+func (p *pace) heard(key fleet.ServerKey, w what, o fleet.Outcome) (due []fleet.ServerKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o.Class == fleet.ClassOK {
+		for _, s := range p.streaks[w] {
+			if len(s.failing) >= sameAnswers {
+				for k := range s.failing {
+					due = append(due, k)
+				}
+			}
+		}
+		delete(p.streaks, w)
+		return due
+	}
+	if o.Reason == fleet.ReasonDrifted {
+		return nil
+	}
+	if p.streaks == nil {
+		p.streaks = map[what]map[fleet.Reason]*streak{}
+	}
+	if p.streaks[w] == nil {
+		p.streaks[w] = map[fleet.Reason]*streak{}
+	}
+	s := p.streaks[w][o.Reason]
+	if s == nil {
+		s = &streak{failing: map[fleet.ServerKey]bool{}, waits: map[fleet.ServerKey]bool{}}
+		p.streaks[w][o.Reason] = s
+	}
+	s.failing[key] = true
+	return nil
+}

@@ -1,0 +1,63 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+)
+
+// A claim beside the status is refused, and over, with any change of what it goes on from; it
+// goes with its server.
+func TestG12_aClaimBelongsToOneStatus(t *testing.T) {
+	ctx := t.Context()
+	r, _ := records(t)
+	declare(t, r, acme)
+	if err := r.CommitTurn(ctx, turnOf(acme, gather(t, r, acme), "first")); err != nil {
+		t.Fatal(err)
+	}
+	g := gather(t, r, acme)
+	claim := fleet.TryWrite{Key: acme, IntentRevision: g.IntentRevision, Try: fleet.Try{Status: g.StatusRevision, Tries: 1}}
+	revision := must[int64](t)(r.CommitTry(ctx, claim))
+	if _, err := r.CommitTry(ctx, claim); !store.IsConflict(err) {
+		t.Errorf("a second claim in the place of the same one: %v", err)
+	}
+	if g = gather(t, r, acme); g.Try == nil || g.TryRevision != revision || g.Try.Tries != 1 {
+		t.Fatalf("gathered %+v at %d, want %d", g.Try, g.TryRevision, revision)
+	}
+	v := store.NewView(r, nil)
+	viewing(t, v)
+	if err := v.WaitFor(ctx, revision); err != nil {
+		t.Fatal(err)
+	}
+	if shown, _ := v.Server(acme); shown.Try == nil || shown.TryRevision != revision {
+		t.Errorf("the view has %+v at %d", shown.Try, shown.TryRevision)
+	}
+
+	claim.TryRevision = revision
+	if err := r.CommitTurn(ctx, turnOf(acme, g, "second")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.CommitTry(ctx, claim); !store.IsConflict(err) {
+		t.Errorf("a claim on a status that has changed: %v", err)
+	}
+	if g = gather(t, r, acme); g.Try != nil || g.TryRevision != revision {
+		t.Errorf("a claim of another status: %+v at %d", g.Try, g.TryRevision)
+	}
+	claim.Try.Status = g.StatusRevision
+	claim.IntentRevision++
+	if _, err := r.CommitTry(ctx, claim); !store.IsConflict(err) {
+		t.Errorf("a claim on another intent: %v", err)
+	}
+	claim.IntentRevision--
+	must[int64](t)(r.CommitTry(ctx, claim))
+
+	g = gather(t, r, acme)
+	if err := r.CommitTurn(ctx, fleet.TurnWrite{Key: acme, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Remove: true}); err != nil {
+		t.Fatal(err)
+	}
+	region := must[store.Versioned[fleet.Region]](t)(r.Region(ctx, "eu"))
+	tx := r.Begin()
+	tx.DeleteRegion(region)
+	commit(t, tx)
+}
