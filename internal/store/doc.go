@@ -99,13 +99,16 @@
 //	events/<region>/<account>/<%02d slot>             a ring of 50 per server
 //	refs/departed                                     the last 250 servers that are gone
 //	leader/holder  exclusion  restoring               no part of a snapshot
-//	hosts/<host>  instances/<target>/<name>  ports/<endpoint>/<port>
+//	hosts/<host>  instances/<target>/<name>  ports/<endpoint>/<port>  handles/<handle>
+//	shares/<host>/<account>/<region>
 //	refs/accounts/<account>/<region>  refs/templates/<template>/<region>
 //
 // try is the claim of a step that had failed before, and belongs to one revision of the
 // status: what is nothing new costs no more than that (TestG12_aClaimBelongsToOneStatus).
 // The values of hosts, instances and ports are the key of the server that holds them;
-// claims lists what a server holds, so that it can be released without rendering.
+// claims lists what a server holds, so that it can be released without rendering. A host
+// that an account's servers share is held by the account, and by each of them a share: it
+// is free when nothing is under shares/<host>/ and its time is over (H10).
 // refs exist so that "nothing needs it any more" is a comparison of a transaction: a
 // region is free when nothing is under servers/<region>/, an account or a template
 // when nothing is under its refs. A key per user, instead of a counter, because two
