@@ -3,6 +3,7 @@
 package provider
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -30,8 +31,10 @@ func (k *kurad) staysAt(tag, container string) {
 	}
 }
 
-// backToV1 is what a plan shows whose only change is that version 2 is given up.
-var backToV1 = []string{`- pending_image_tag = "v2" -> null`, "0 to add, 1 to change, 0 to destroy"}
+// givesUp is what a plan shows whose only change is that a version is given up.
+func givesUp(version string) []string {
+	return []string{fmt.Sprintf("- pending_image_tag = %q -> null", version), "0 to add, 1 to change, 0 to destroy"}
+}
 
 // Issue 9, A1: a version that failed, stalled or drifted is still what the daemon wants, and
 // to go back to what serves is one change, which takes it back.
@@ -43,19 +46,22 @@ func TestAccPending_goingBackToWhatServesTakesTheFailedVersionBack(t *testing.T)
 	c.apply()
 	serving := k.id(acmeEU)
 
-	// It is refused: nobody built it.
-	c.write(k.config(serverHCL("v2")))
-	c.refused([]string{"version v2 failed (ImagePullFailed)", `set image_tag back to "v1" to stay with what serves`}, "apply", "-no-color", "-auto-approve")
-	c.shows(true, []string{`~ image_tag = "v1" -> "v2"`, `- pending_image_tag = "v2" -> null`, "0 to add, 1 to change, 0 to destroy", `set image_tag back to "v1" to stay with what serves`}, "must be replaced")
+	// It is refused, and tried once more: nobody built it.
+	c.write(k.config(serverHCL("v2-late")))
+	for range 2 {
+		c.refused([]string{"version v2-late failed (ImagePullFailed)", `set image_tag back to "v1" to stay with what serves`}, "apply", "-no-color", "-auto-approve")
+	}
+	c.shows(true, append(givesUp("v2-late"), `~ image_tag = "v1" -> "v2-late"`, `set image_tag back to "v1" to stay with what serves`), "must be replaced")
 	c.write(v1)
-	c.shows(true, append(backToV1, "version v2 failed (ImagePullFailed)"), "must be replaced", "~ image_tag", "+ image_tag", "known after apply")
-	if text, code := c.run("plan", "-no-color", "-detailed-exitcode", "-refresh=false"); code != 2 || !contains(text, backToV1...) {
+	c.shows(true, append(givesUp("v2-late"), "version v2-late failed (ImagePullFailed)"), "must be replaced", "~ image_tag", "+ image_tag", "known after apply")
+	if text, code := c.run("plan", "-no-color", "-detailed-exitcode", "-refresh=false"); code != 2 || !contains(text, givesUp("v2-late")...) {
 		t.Errorf("what the apply left in state: %s", text)
 	}
 	c.apply()
 	c.showsNothing()
-	// Built after all: nobody wants it any more.
-	k.image(t, "v2")
+	// Built after all: nobody wants it any more, and what served was not touched.
+	k.image(t, "v2-late")
+	t.Cleanup(func() { k.loseImage(t, "v2-late") })
 	k.staysAt("v1", serving)
 	c.showsNothing()
 
@@ -65,7 +71,7 @@ func TestAccPending_goingBackToWhatServesTakesTheFailedVersionBack(t *testing.T)
 	c.refused([]string{"version v2-fail does not get ready", `set image_tag back to "v1" to stay with what serves`}, "apply", "-no-color", "-auto-approve")
 	k.answers503("v2-fail", fleet.VerdictStalled)
 	c.write(impatient("v1"))
-	c.shows(true, []string{`- pending_image_tag = "v2-fail" -> null`, "0 to add, 1 to change, 0 to destroy"}, "must be replaced", "~ image_tag", "+ image_tag")
+	c.shows(true, givesUp("v2-fail"), "must be replaced", "~ image_tag", "+ image_tag")
 	c.apply()
 	c.showsNothing()
 	k.staysAt("v1", k.id(acmeEU))
@@ -91,7 +97,7 @@ func TestAccPending_goingBackToWhatDriftedInARegionThatOnlyObserves(t *testing.T
 		return v.Verdict == fleet.VerdictDrifted && v.ObservedImageTag == "v1"
 	})
 	c.write(observe("v1"))
-	c.shows(true, backToV1, "must be replaced", "~ image_tag", "+ image_tag")
+	c.shows(true, givesUp("v2"), "must be replaced", "~ image_tag", "+ image_tag")
 	c.apply()
 	c.showsNothing()
 	k.staysAt("v1", k.id(acmeEU))

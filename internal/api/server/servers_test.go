@@ -140,6 +140,30 @@ func TestIfMatch_holdsForEveryWrite(t *testing.T) {
 	}
 }
 
+// A version that was tried again leaves no mark on the one that serves: to go back to that
+// restarts nothing.
+func TestP12_goingBackToWhatServesIsTheDocumentThatServes(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	w.must(w.client.Redeploy(ctx, key("acme", "eu"), "first"))
+	w.turn(key("acme", "eu"), active("v1", "https://acme-eu-staging.kura.test:20000"))
+	serves, err := w.client.GetServer(ctx, key("acme", "eu"), api.GetOptions{})
+	w.must(nil, err)
+	w.put(srv("acme", "eu", "v2"))
+	w.must(w.client.Redeploy(ctx, key("acme", "eu"), "again"))
+	back := w.put(srv("acme", "eu", "v1"))
+	if was, is := serves.Deployment, back.Deployment; is.Seq != was.Seq+3 || is.RestartMark != was.RestartMark || is.ManifestRevision != was.ManifestRevision {
+		t.Errorf("deployment %d of mark %q, revision %s; what serves is of mark %q, revision %s", is.Seq, is.RestartMark, is.ManifestRevision, was.RestartMark, was.ManifestRevision)
+	}
+	// What does not serve any more is made anew either way.
+	w.turn(key("acme", "eu"), active("v3", "https://acme-eu-staging.kura.test:20000"))
+	w.must(w.client.Redeploy(ctx, key("acme", "eu"), "once more"))
+	if d := w.put(srv("acme", "eu", "v2")).Deployment; d.RestartMark == serves.Deployment.RestartMark {
+		t.Errorf("deployment %d has the mark %q of another one", d.Seq, d.RestartMark)
+	}
+}
+
 func TestP12_redeployIsIdempotentByKey(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	w.seed([]string{"eu"}, "acme")

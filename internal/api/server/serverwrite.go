@@ -226,7 +226,11 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 		if !prev.Exists() {
 			cause = fleet.DeploymentCauseCreate
 		}
-		deployment = fleet.Deployment{Cause: cause, RestartMark: cmp.Or(latest.Value.RestartMark, f.restartMark)}
+		mark, err := s.markOf(ctx, declared, latest.Value, status)
+		if err != nil {
+			return w, err
+		}
+		deployment = fleet.Deployment{Cause: cause, RestartMark: cmp.Or(mark, f.restartMark)}
 	}
 	fresh := deployment.Seq == 0
 	if fresh {
@@ -284,6 +288,25 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 	}
 	view := s.show(fleet.Gathered{Intent: next, Status: status, Latest: &deployment, Account: &n.account.Value, Region: &n.region.Value, Templates: n.byName()})
 	return api.Written[fleet.ServerView]{Object: view, Created: !prev.Exists(), Changed: true}, nil
+}
+
+// markOf is the restart mark of a deployment of another image. One that goes back to what
+// serves takes the mark that this was made with: whoever gave up a version that he had tried
+// again does not have the good one restarted for that.
+func (s *Server) markOf(ctx context.Context, declared fleet.Server, latest fleet.Deployment, status *fleet.Status) (string, error) {
+	if status == nil || status.ServingImageTag != declared.ImageTag {
+		return latest.RestartMark, nil
+	}
+	past, err := s.records.Deployments(ctx, declared.Key(), store.PageOptions{})
+	if err != nil {
+		return "", err
+	}
+	for _, d := range slices.Backward(past.Items) {
+		if d.Value.ImageTag == declared.ImageTag {
+			return d.Value.RestartMark, nil
+		}
+	}
+	return latest.RestartMark, nil
 }
 
 // unrenderable puts the reason why a server does not render where its author can see it.
