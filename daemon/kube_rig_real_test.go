@@ -311,7 +311,7 @@ func revisionOf(o *unstructured.Unstructured) int64 {
 // refused. What a person edited is applied without force first, which a conflict may
 // answer (K1), and that changes nothing.
 func (s *site) applies(name string) int {
-	return s.proxy.Count(func(c kubernetes.Call) bool { return c.Apply && c.Name == name && c.Status < 300 })
+	return s.proxy.Count(func(c kubernetes.Call) bool { return c.Brings() && c.Name == name && c.Status < 300 })
 }
 
 // writes are all calls that came through the proxy and would change something.

@@ -159,7 +159,7 @@ func TestG4_L26_aThousandServersDeclaredAtOnceAreAdmittedInSteps(t *testing.T) {
 	// Each got exactly one apply, and one deployment that succeeded.
 	applies := map[string]int{}
 	for _, call := range s.proxy.Calls() {
-		if call.Apply {
+		if call.Brings() {
 			applies[call.Name]++
 		} else if call.Write() {
 			t.Errorf("%s %s (%d)", call.Verb, call.Path, call.Status)

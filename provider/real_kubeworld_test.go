@@ -70,7 +70,7 @@ func startKubeKurad(t *testing.T, o kubernetes.Options) *kurad {
 // the controller had written meanwhile, was not applied.
 func (c *kubeRig) applies(name string) int {
 	return c.between.Count(func(call kubernetes.Call) bool {
-		return call.Apply && call.Name == name && call.Status != http.StatusConflict
+		return call.Brings() && call.Name == name && call.Status != http.StatusConflict
 	})
 }
 

@@ -148,9 +148,10 @@ func hasCause(st *metav1.Status, t metav1.CauseType) bool {
 	return st.Details != nil && slices.ContainsFunc(st.Details.Causes, func(c metav1.StatusCause) bool { return c.Type == t })
 }
 
-// undeclared reports whether the schema lacks a field that was applied.
+// undeclared reports whether the schema lacks a field that was applied, or created.
 func undeclared(st *metav1.Status) bool {
-	return st != nil && st.Code == http.StatusInternalServerError && strings.Contains(st.Message, "field not declared in schema")
+	return st != nil && (st.Code == http.StatusInternalServerError && strings.Contains(st.Message, "field not declared in schema") ||
+		st.Code == http.StatusBadRequest && strings.Contains(st.Message, `strict decoding error: unknown field "`))
 }
 
 // terminating reports whether the type is about to go: until then nothing is created.

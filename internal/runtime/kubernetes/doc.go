@@ -9,9 +9,9 @@
 //   - A look that did not answer about the object says nothing about it, and what was last
 //     seen stays (TestP3_…, TestP2_…, TestK3_whatAnOldSchemaLacksIsLeftOutAndToldUntilItIsUpgraded).
 //   - What is not of that server of this environment is left alone: an apply names the UID
-//     it is meant for, or looks first whose the name is; between that look and the apply of
-//     something new lies the time of one call, which the API offers no means to close
-//     (TestCluster/K4_…, L52_…).
+//     it is meant for, and what is new is created, which fails where the name was taken
+//     (TestCluster/K4_…, L52_…). Before the first apply the fields that kurad has by its
+//     create become applied ones: what leaves the document goes (TestCluster/K1_whatIsNoLonger…).
 //   - While a write goes on nothing that is seen is newer than its beginning, and what it
 //     was answered is not taken back by a watch that lags (TestL44_…, TestCluster/L44_…).
 //   - changed is called for what Observe shows, once (TestL47_…, TestK2_…); for a controller's

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -73,21 +75,22 @@ func (r run) apply(ctx context.Context) fleet.Outcome {
 // says that a change of it came first, and nothing was applied.
 func (r run) applySeen(ctx context.Context, again bool) (out fleet.Outcome, overtaken bool) {
 	uid, version, refused := r.target(ctx, again)
-	if refused != nil {
+	switch {
+	case refused != nil:
 		return *refused, false
+	case uid == "":
+		return r.create(ctx), false
 	}
-	echo, err := r.patch(ctx, uid, version, r.doc.Force)
-	if undeclared(statusOf(err)) {
-		// The definition has changed, or its schema had not been read.
-		r.readSchema(ctx)
-		echo, err = r.patch(ctx, uid, version, r.doc.Force)
-		if undeclared(statusOf(err)) && r.live.known() {
-			o := r.failed(err)
-			o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonSchemaTooOld
-			o.Message = r.say("the schema that is served differs from the one that applies; it is read again: %s", shorten(err.Error()))
-			return o, false
+	if o := r.p.look(r.doc.Name).object; o != nil && o.owners.edits(fleet.KubeFieldManager) {
+		owned, failed, overtaken := r.own(ctx, uid)
+		if failed != nil {
+			return *failed, overtaken
+		}
+		if version != "" {
+			version = owned
 		}
 	}
+	echo, err := r.declared(ctx, func() (*unstructured.Unstructured, error) { return r.patch(ctx, uid, version, r.doc.Force) })
 	if conflicts(statusOf(err)) && !r.doc.Force {
 		if uid, version, refused = r.onlyEdited(ctx, uid, statusOf(err)); refused != nil {
 			return *refused, false
@@ -97,14 +100,77 @@ func (r run) applySeen(ctx context.Context, again bool) (out fleet.Outcome, over
 	if err != nil {
 		return r.failed(err), version != "" && apierrors.IsConflict(err) && !conflicts(statusOf(err))
 	}
+	return r.done(echo), false
+}
+
+// declared writes, and does so again with the schema as it is now where that lacks a field:
+// the definition has changed, or its schema had not been read.
+func (r run) declared(ctx context.Context, write func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+	echo, err := write()
+	if undeclared(statusOf(err)) {
+		r.readSchema(ctx)
+		echo, err = write()
+	}
+	return echo, err
+}
+
+// done is the outcome of an apply that was answered with the object.
+func (r run) done(echo *unstructured.Unstructured) fleet.Outcome {
 	o := r.owners.object(echo)
 	r.p.wrote(o, echoed(o, r.doc, r.live.get()))
 	is := o.view(owner{}, false).State()
-	return fleet.Outcome{Class: fleet.ClassOK, Answered: true, Applied: &is}, false
+	return fleet.Outcome{Class: fleet.ClassOK, Answered: true, Applied: &is}
 }
 
-// target returns the UID of what to apply to; "": it is created. What is not the server's
-// is left alone (K4): an apply cannot be told to create only, and would merge into it. A
+// create makes what the look did not find. It takes nothing over: where the name was taken
+// since then, it fails, which an apply would not (K4).
+func (r run) create(ctx context.Context) fleet.Outcome {
+	made, err := r.declared(ctx, func() (*unstructured.Unstructured, error) {
+		return r.instances(r.doc.Namespace).Create(ctx, r.manifest(), metav1.CreateOptions{FieldManager: fleet.KubeFieldManager, FieldValidation: metav1.FieldValidationStrict})
+	})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
+		if err != nil {
+			return *r.unread(err)
+		}
+		if o != nil {
+			if out := r.mine(o); out != nil {
+				return *out
+			}
+		}
+		return r.replan("the name was taken since it was looked at")
+	case err != nil:
+		return r.failed(err)
+	}
+	return r.done(made)
+}
+
+// own makes applied fields of those that kurad has by a create: what an apply leaves out
+// goes only if an apply has had it. It returns the version that has them; overtaken says that
+// it is not what was looked at any more.
+func (r run) own(ctx context.Context, uid string) (version string, failed *fleet.Outcome, overtaken bool) {
+	u, err := r.instances(r.doc.Namespace).Get(ctx, r.doc.Name, metav1.GetOptions{})
+	if err != nil && !absent(err, r.doc.Name) {
+		return "", r.unread(err), false
+	}
+	if err != nil || string(u.GetUID()) != uid || r.mine(r.owners.object(u.DeepCopy())) != nil {
+		out := r.replan("it is not the server's any more")
+		return "", &out, true
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(fleet.KubeFieldManager), fleet.KubeFieldManager)
+	if err == nil && patch != nil {
+		u, err = r.instances(r.doc.Namespace).Patch(ctx, r.doc.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fleet.KubeFieldManager})
+	}
+	if err != nil {
+		out := r.failed(err)
+		return "", &out, apierrors.IsConflict(err)
+	}
+	return u.GetResourceVersion(), nil, false
+}
+
+// target returns the UID of what to apply to; "": there is nothing. What is not the server's
+// is left alone (K4). A
 // plan for something that was there names its UID, which the server checks. Force would
 // also take labels that another environment gave it meanwhile: it is for the version that
 // was looked at, which is the watch's until something newer is there.
@@ -139,11 +205,17 @@ func (r run) mine(o *object) *fleet.Outcome {
 	return &out
 }
 
+// manifest is the document without what the schema lacks.
+func (r run) manifest() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: r.doc.Manifest()}
+	u.Object["spec"], _ = r.live.get().prune(r.doc.Spec)
+	return u
+}
+
 // patch applies the document, without what the schema lacks, to the object that has the
 // UID, at the version, where they are given.
 func (r run) patch(ctx context.Context, uid, version string, force bool) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{Object: r.doc.Manifest()}
-	u.Object["spec"], _ = r.live.get().prune(r.doc.Spec)
+	u := r.manifest()
 	u.SetUID(types.UID(uid))
 	u.SetResourceVersion(version)
 	return r.instances(r.doc.Namespace).Apply(ctx, r.doc.Name, u, metav1.ApplyOptions{FieldManager: fleet.KubeFieldManager, Force: force})
@@ -229,6 +301,10 @@ func (r run) removeSeen(ctx context.Context) (out fleet.Outcome, overtaken bool)
 
 // failed is the outcome of an error of a change.
 func (r run) failed(err error) fleet.Outcome {
+	if undeclared(statusOf(err)) && r.live.known() {
+		return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonSchemaTooOld, Answered: true,
+			Message: r.say("the schema that is served differs from the one that applies; it is read again: %s", shorten(err.Error()))}
+	}
 	m := classify(err, r.doc.Name)
 	text := shorten(err.Error())
 	if m.advice != "" {

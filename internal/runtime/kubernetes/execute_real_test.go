@@ -3,6 +3,7 @@
 package kubernetes_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -33,6 +35,8 @@ func TestCluster(t *testing.T) {
 		"K1_aConflictNamesTheOtherManagerAndForceTakesTheField":    conflict,
 		"P14_anEditByHandIsUndoneAndWhatIsNotOursStays":            handEdit,
 		"K1_aListThatAnotherManagerAppliesIsNotTaken":              heldList,
+		"K4_aCreateTakesNothingOver":                               createdMeanwhile,
+		"K1_whatIsNoLongerDeclaredGoesWhoeverMadeIt":               dropped,
 		"K4_whatIsNotOursIsLeftAlone":                              notOurs,
 		"K4_whatLostItsLabelIsNobodysUntilItIsAdopted":             lostLabel,
 		"K4_forceTakesNothingThatWasRelabelledMeanwhile":           relabelled,
@@ -100,6 +104,81 @@ func appliedAndDeleted(r *rig) {
 		r.Errorf("after a direct read: %+v", o)
 	}
 	r.is(r.apply(doc, uid), fleet.ClassTransient, fleet.ReasonDrifted, true, "uid mismatch")
+}
+
+// createdMeanwhile is an object that appears between the look that finds none and the create.
+func createdMeanwhile(r *rig) {
+	for name, c := range map[string]struct {
+		force  bool
+		labels map[string]string
+		says   string
+	}{
+		"by-hand":        {says: fleet.NotByKurad},
+		"by-hand-forced": {force: true, says: fleet.NotByKurad},
+		"others":         {labels: map[string]string{fleet.LabelEnvironment: "other", fleet.KubeLabelAccount: "acme", fleet.KubeLabelRegion: "eu"}, says: "environment other"},
+		"others-forced":  {force: true, labels: map[string]string{fleet.LabelEnvironment: "other", fleet.KubeLabelAccount: "acme", fleet.KubeLabelRegion: "eu"}, says: "environment other"},
+	} {
+		doc := r.doc(name, 1, map[string]any{"storageSize": "50Gi"})
+		doc.Force = c.force
+		arrived := make(chan struct{})
+		arrive := sync.OnceFunc(func() { close(arrived) })
+		r.proxy.Set(world.Fault{Hold: true, When: func(c world.Call) bool {
+			if c.Write() {
+				arrive()
+			}
+			return c.Write()
+		}})
+		ended := make(chan fleet.Outcome)
+		go func() { ended <- r.apply(doc, "") }()
+		<-arrived
+		made := r.foreign(name, "somebody", c.labels, nil, map[string]any{"accountHandle": "acme", "tenantID": "acme", "region": "eu", "image": "cache:v1", "replicas": int64(2)})
+		r.proxy.Heal()
+		r.is(<-ended, fleet.ClassRefused, fleet.ReasonForeignInstance, true, c.says)
+		after, err := r.as(world.Admin).Get(r.Context(), name, metav1.GetOptions{})
+		must(r.T, err)
+		if diff := cmp.Diff(made.Object, after.Object); diff != "" {
+			r.Errorf("%s: it was changed:\n%s", name, diff)
+		}
+	}
+	// One of ours is no failure: a create whose answer was lost is planned anew.
+	doc := r.doc("ours", 1, nil)
+	r.proxy.Set(world.Fault{After: true, When: world.Call.Write})
+	if out := r.apply(doc, ""); out.Answered {
+		r.Errorf("outcome %+v", out)
+	}
+	r.proxy.Heal()
+	r.until("it is there", func() bool { return r.see(doc) != nil })
+	r.ok(r.apply(doc, ""))
+}
+
+// dropped is what a document no longer says: it goes, although a create has made it, and
+// whether or not the create's answer was lost.
+func dropped(r *rig) {
+	for _, lost := range []bool{false, true} {
+		doc := r.doc(fmt.Sprintf("lost-%t", lost), 1, map[string]any{"storageSize": "50Gi", "extraEnv": []any{map[string]any{"name": "A", "value": "1"}}})
+		if lost {
+			r.proxy.Set(world.Fault{After: true, When: func(c world.Call) bool { return c.Verb == "create" }})
+		}
+		if out := r.apply(doc, ""); out.Answered == lost {
+			r.Errorf("outcome %+v", out)
+		}
+		r.proxy.Heal()
+		r.until("it is there", func() bool { return r.see(doc) != nil })
+		next := r.doc(doc.Name, 2, map[string]any{"image": "cache:v2"})
+		r.proxy.Forget()
+		r.ok(r.apply(next, r.see(doc).UID))
+		o, err := r.as(world.Admin).Get(r.Context(), doc.Name, metav1.GetOptions{})
+		must(r.T, err)
+		spec := o.Object["spec"].(map[string]any)
+		if spec["storageSize"] != nil || spec["extraEnv"] != nil || spec["image"] != "cache:v2" {
+			r.Errorf("create's answer lost %t: the spec is %v", lost, spec)
+		}
+		for _, m := range o.GetManagedFields() {
+			if m.Manager == fleet.KubeFieldManager && m.Operation != metav1.ManagedFieldsOperationApply {
+				r.Errorf("it is still kurad's by %s: %s", m.Operation, m.FieldsV1)
+			}
+		}
+	}
 }
 
 func conflict(r *rig) {
@@ -389,7 +468,7 @@ func lostAnswer(r *rig) {
 
 func refusals(r *rig) {
 	r.is(r.apply(r.doc("a", 1, map[string]any{"replicas": int64(0)}), ""), fleet.ClassRefused, fleet.ReasonInvalid, true, "spec.replicas", r.namespace+"/a")
-	r.is(r.apply(r.doc("a", 1, map[string]any{"replicas": "two"}), ""), fleet.ClassRefused, fleet.ReasonInvalid, true, ".spec.replicas", "type")
+	r.is(r.apply(r.doc("a", 1, map[string]any{"replicas": "two"}), ""), fleet.ClassRefused, fleet.ReasonInvalid, true, "spec.replicas", "type")
 	must(r.T, r.server.Revoke(r.Context(), r.namespace))
 	defer func() { must(r.T, r.server.Grant(r.Context(), r.namespace)) }()
 	// It may not even look whose the name is.

@@ -77,6 +77,11 @@ func (o owners) of(p path) (manager string, applied bool) {
 	return manager, applied
 }
 
+// edits reports whether the manager has fields that it did not apply.
+func (o owners) edits(manager string) bool {
+	return slices.ContainsFunc(o, func(h holding) bool { return h.manager == manager && !h.applied })
+}
+
 // appliers returns by path who besides us applied one of the fields, which are written as
 // in the causes of a conflict.
 func (o owners) appliers(fields map[string]bool) map[string]string {

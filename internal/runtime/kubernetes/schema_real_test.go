@@ -103,7 +103,7 @@ func TestK3_withoutTheSchemaAnUndeclaredFieldIsAClearError(t *testing.T) {
 	r.watch()
 	r.readable()
 	doc := r.doc("a", 1, map[string]any{"clientHostAliases": []any{"old.example.dev"}})
-	r.is(r.apply(doc, ""), fleet.ClassRefused, fleet.ReasonInvalid, true, ".spec.clientHostAliases", "field not declared in schema", "system:discovery")
+	r.is(r.apply(doc, ""), fleet.ClassRefused, fleet.ReasonInvalid, true, `unknown field "spec.clientHostAliases"`, "system:discovery")
 	// As soon as it can be read, the same apply does without the field.
 	r.proxy.Heal()
 	seen := r.applied(doc, "")

@@ -26,6 +26,9 @@ func (c Call) Write() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, c.Verb)
 }
 
+// Brings says that the call is to bring an object to its document: it makes or applies it.
+func (c Call) Brings() bool { return c.Apply || c.Verb == "create" }
+
 // Watch says that the call waits for changes.
 func (c Call) Watch() bool { return c.Verb == "watch" }
 

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -208,6 +209,9 @@ type callKey struct{}
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := callOf(r)
+	if call.Verb == "create" {
+		call.Name = nameIn(r)
+	}
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, call))
 	p.mu.Lock()
 	fault, over := p.fault, p.over
@@ -235,6 +239,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(status.Code))
 	_ = json.NewEncoder(w).Encode(status) // the client may be gone
+}
+
+// nameIn is the name of the object in the body of a request.
+func nameIn(r *http.Request) string {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return ""
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var o struct{ Metadata struct{ Name string } }
+	_ = json.Unmarshal(body, &o) // what is no JSON names nothing
+	return o.Metadata.Name
 }
 
 // lose hands a call on and forgets the answer.
