@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,13 +45,16 @@ type honest struct {
 }
 
 // beside starts an honest caller with a token.
-func (k *kurad) beside(token string) *honest {
+func (k *kurad) beside(token string) *honest { return k.besideWith(token, nil) }
+
+// besideWith is beside over TLS.
+func (k *kurad) besideWith(token string, secure *tls.Config) *honest {
 	k.t.Helper()
 	ctx, cancel := context.WithCancel(k.t.Context())
 	h := &honest{k: k, token: token, cancel: cancel}
 	k.t.Cleanup(func() { cancel(); h.done.Wait() })
-	kept := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
-	fresh := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	kept := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: secure}}
+	fresh := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: secure.Clone(), DisableKeepAlives: true}}
 	h.goOn(ctx, func(int) error { return h.call(ctx, fresh, "GET", "/healthz", "", "") })
 	h.goOn(ctx, func(int) error { return h.call(ctx, kept, "GET", "/v1/servers?limit=10", "", token) })
 	h.goOn(ctx, func(int) error { return h.call(ctx, fresh, "GET", "/v1/version", "", token) })

@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -82,12 +83,36 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// Invalid collects the field errors of one object while it is validated.
-type Invalid struct{ fields []FieldError }
+// Bounds of an error, which may quote what was sent (G8): how many fields it names, and how
+// many bytes of each pointer and each text.
+const (
+	maxFaults      = 20
+	maxFaultAt     = 256
+	maxFaultDetail = 2 << 10
+)
+
+// Cut shortens a text to so many bytes.
+func Cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// Invalid collects the field errors of one object while it is validated: the first of them,
+// and how many more there are.
+type Invalid struct {
+	fields []FieldError
+	more   int
+}
 
 // Add notes that the field at pointer is wrong.
 func (v *Invalid) Add(pointer, format string, args ...any) {
-	v.fields = append(v.fields, FieldError{Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
+	if len(v.fields) == maxFaults {
+		v.more++
+		return
+	}
+	v.fields = append(v.fields, FieldError{Pointer: Cut(pointer, maxFaultAt), Detail: Cut(fmt.Sprintf(format, args...), maxFaultDetail)})
 }
 
 // Err returns nil if nothing was added, else an Error with all fields; what names
@@ -96,5 +121,9 @@ func (v *Invalid) Err(what string) error {
 	if len(v.fields) == 0 {
 		return nil
 	}
-	return &Error{Code: CodeInvalid, Message: what + " is not valid", Fields: v.fields}
+	fields := v.fields
+	if v.more > 0 {
+		fields = append(slices.Clone(fields), FieldError{Detail: fmt.Sprintf("and %d more", v.more)})
+	}
+	return &Error{Code: CodeInvalid, Message: Cut(what, maxFaultAt) + " is not valid", Fields: fields}
 }

@@ -48,8 +48,10 @@ func (r Region) ValidateFor(e Environment) error {
 		v.Add("/containers", "is set beside kubernetes; a region has exactly one runtime, so remove one of the two")
 	case r.Kubernetes != nil:
 		v.kubernetes(e, *r.Kubernetes)
+		v.size("/kubernetes", r, maxRegion)
 	case r.Containers != nil:
 		v.containers(e, r)
+		v.size("/containers", r, maxRegion)
 	default:
 		v.Add("/containers", "is not set, and neither is kubernetes; a region has exactly one runtime, so declare one of the two")
 	}

@@ -10,6 +10,7 @@ func (s Server) Validate() error {
 	v.remediation("/remediation", s.Remediation)
 	if s.Overrides != nil {
 		v.overrides(*s.Overrides)
+		v.size("/overrides", s, maxServer)
 	}
 	return v.Err("server " + quote(s.Key().String()))
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -157,8 +158,11 @@ func (s *Server) authorize(r route) func(huma.Context, func(huma.Context)) {
 }
 
 // hold gives the caller of a request n more of what a pool shares out, until it was answered.
-func (s *Server) hold(ctx context.Context, p *pool, n int) error {
-	leave, err := p.take(caller(ctx), n)
+func (s *Server) hold(ctx context.Context, p *pool, n int) error { return s.await(ctx, p, n, 0) }
+
+// await is hold for who waits so long for it.
+func (s *Server) await(ctx context.Context, p *pool, n int, wait time.Duration) error {
+	leave, err := p.take(ctx, caller(ctx), n, wait)
 	if err != nil {
 		return s.over(ctx, err)
 	}

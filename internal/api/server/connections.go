@@ -38,7 +38,7 @@ type connection struct {
 
 // graceOfNewcomers is the time that each has to say something, however many come. Until then
 // those that come wait to be accepted.
-const graceOfNewcomers = 200 * time.Millisecond
+const graceOfNewcomers = 500 * time.Millisecond
 
 type group map[*connection]struct{}
 

@@ -85,17 +85,12 @@ func pageOf[T, W any](s *Server, l store.Listing[T], err error, show func(store.
 	return out, nil
 }
 
-const (
-	snapshotLife = time.Minute
-	// snapshotRest is after how long without a next page a list may go for another one of the
-	// same token.
-	snapshotRest = 5 * time.Second
-)
+const snapshotLife = time.Minute
 
 // snapshots keep the rest of lists of servers whose first page was given out, so that
 // all pages show one revision. They are few and short-lived: whoever comes too late
-// begins again. Where a token has too many, one that it has not gone on with goes; where there are
-// too many in all, the one that whoever has the most used longest ago.
+// begins again. Where a token has too many, the one goes that it used longest ago; where there
+// are too many in all, that of whoever has the most.
 type snapshots struct {
 	now func() time.Time
 
@@ -113,7 +108,7 @@ type snapshot struct {
 }
 
 // keep stores a list and returns its id.
-func (s *snapshots) keep(token fleet.Token, servers []fleet.Gathered) (int64, error) {
+func (s *snapshots) keep(token fleet.Token, servers []fleet.Gathered) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
@@ -127,18 +122,15 @@ func (s *snapshots) keep(token fleet.Token, servers []fleet.Gathered) (int64, er
 	of := func(token string) int {
 		return slices.IndexFunc(s.kept, func(k *snapshot) bool { return k.token == token })
 	}
-	share := shareOfKeptLists
-	switch own := of(token.ID); {
-	case has[token.ID] >= share.each && s.now().Sub(s.kept[own].used) < snapshotRest:
-		return 0, share.mine(token)
-	case has[token.ID] >= share.each:
+	switch own, others := of(token.ID), of(most); {
+	case has[token.ID] >= shareOfKeptLists.each:
 		s.kept = slices.Delete(s.kept, own, own+1)
-	case len(s.kept) >= share.all:
-		s.kept = slices.Delete(s.kept, of(most), of(most)+1)
+	case len(s.kept) >= shareOfKeptLists.all:
+		s.kept = slices.Delete(s.kept, others, others+1)
 	}
 	s.next++
 	s.kept = append(s.kept, &snapshot{id: s.next, used: s.now(), token: token.ID, sees: token.AccountPrefix, servers: servers})
-	return s.next, nil
+	return s.next
 }
 
 // get returns a kept list.
@@ -173,37 +165,37 @@ func (s *Server) keepsPage(page string) bool {
 }
 
 // pageOfServers cuts a page out of a list, which it keeps where more follows. Cursor
-// is "", or names the list and where the page begins.
-func (s *Server) pageOfServers(ctx context.Context, in PageInput, first func() ([]fleet.Gathered, error)) ([]fleet.Gathered, string, error) {
+// is "", or names the list and where the page begins. Put takes a server into the answer, and
+// says how large it is there.
+func (s *Server) pageOfServers(ctx context.Context, in PageInput, first func() ([]fleet.Gathered, error), put func(fleet.Gathered) int) (next string, err error) {
 	var id int64
 	var from int
 	var all []fleet.Gathered
 	if in.Page == "" {
-		var err error
 		if all, err = first(); err != nil {
-			return nil, "", err
+			return "", err
 		}
 	} else {
 		f, ok := s.parseCursor(in.Page, 3)
 		if !ok || f[0] != s.changes.id { // kept by another replica, or by another life of this one
-			return nil, "", errPageExpired
+			return "", errPageExpired
 		}
 		if _, err := fmt.Sscanf(f[1]+" "+f[2], "%d %d", &id, &from); err != nil {
-			return nil, "", errPageExpired
+			return "", errPageExpired
 		}
 		if all, ok = s.snapshots.get(id, caller(ctx).AccountPrefix); !ok || from < 0 || from > len(all) {
-			return nil, "", errPageExpired
+			return "", errPageExpired
 		}
 	}
-	to := min(len(all), from+in.Limit)
+	to := from
+	for size := 0; to < len(all) && to < from+in.Limit && size < maxPage; to++ {
+		size += put(all[to])
+	}
 	if to == len(all) {
-		return all[from:to], "", nil
+		return "", nil
 	}
 	if id == 0 {
-		var err error
-		if id, err = s.snapshots.keep(caller(ctx), all); err != nil {
-			return nil, "", s.over(ctx, err)
-		}
+		id = s.snapshots.keep(caller(ctx), all)
 	}
-	return all[from:to], s.cursor(s.changes.id, revisionText(id), strconv.Itoa(to)), nil
+	return s.cursor(s.changes.id, revisionText(id), strconv.Itoa(to)), nil
 }

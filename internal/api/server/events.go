@@ -92,7 +92,7 @@ func (s *Server) waitEvents(ctx context.Context, in *eventsInput, of func(fleet.
 			return api.EventChanges{}, ctx.Err()
 		}
 	}
-	if err := s.hold(ctx, s.shares.lists, 1); err != nil {
+	if err := s.await(ctx, s.shares.answers, answerTakes, queueFor); err != nil {
 		return api.EventChanges{}, err
 	}
 	events, at, err := s.newestEvents(ctx, in.Limit, of)

@@ -139,7 +139,7 @@ func (s *Server) readBody(ctx huma.Context, next func(huma.Context)) {
 func (s *Server) countList(r route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		if strings.HasPrefix(r.id, "list-") && ctx.Query("wait") == "" && ctx.Query("after") == "" {
-			if err := s.hold(ctx.Context(), s.shares.lists, 1); err != nil {
+			if err := s.await(ctx.Context(), s.shares.answers, answerTakes, queueFor); err != nil {
 				s.refuse(ctx, err)
 				return
 			}

@@ -55,8 +55,12 @@ func (s *Server) fail(ctx context.Context, err error) *problem {
 	return newProblem(ctx, api.NewProblem(err, id))
 }
 
+// maxDetail bounds the text of a problem, in bytes (G8).
+const maxDetail = 4 << 10
+
 // newProblem notes with the call what it is answered.
 func newProblem(ctx context.Context, p api.Problem) *problem {
+	p.Detail = fleet.Cut(p.Detail, maxDetail) // it may quote what was sent
 	c := callOf(ctx)
 	c.code, c.detail = p.Code, p.Detail
 	return &problem{p, c.retryAfter}

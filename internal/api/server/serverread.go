@@ -221,7 +221,8 @@ func (s *Server) listServers(ctx context.Context, in *listServersInput) (*listSe
 		}
 		return &listServersOutput{serversBody{changes}}, nil
 	}
-	page, next, err := s.pageOfServers(ctx, in.PageInput, func() ([]fleet.Gathered, error) {
+	out := api.List[fleet.ServerView]{Items: []fleet.ServerView{}}
+	next, err := s.pageOfServers(ctx, in.PageInput, func() ([]fleet.Gathered, error) {
 		if err := s.catchUp(ctx); err != nil {
 			return nil, err
 		}
@@ -235,13 +236,14 @@ func (s *Server) listServers(ctx context.Context, in *listServersInput) (*listSe
 		return slices.DeleteFunc(list, func(g fleet.Gathered) bool {
 			return fleet.NewServerView(g.Intent, fleet.Desired{}, g.Status, g.Latest).Verdict != in.Verdict
 		}), nil
+	}, func(g fleet.Gathered) int {
+		view := s.show(g)
+		out.Items = append(out.Items, view)
+		return sizeOf(view)
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := api.List[fleet.ServerView]{Items: make([]fleet.ServerView, 0, len(page)), Next: next}
-	for _, g := range page {
-		out.Items = append(out.Items, s.show(g))
-	}
+	out.Next = next
 	return &listServersOutput{serversBody{out}}, nil
 }

@@ -1,8 +1,9 @@
 package server
 
 import (
-	"fmt"
+	"context"
 	"sync"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -16,13 +17,21 @@ var (
 	shareOfConnections = share{"connections", 512, 1536, 128}
 	shareOfRequests    = share{"requests", 512, 2048, 128}
 	shareOfPolls       = share{"long polls", 128, 512, 64}
-	shareOfLists       = share{"lists", 32, 128, 16}
 	shareOfBodies      = share{"bytes of bodies", 4 << 20, 16 << 20, 2 << 20}
-	shareOfKeptLists   = share{"unfinished lists", 16, 64, 0} // who has the most gives one to others
+	shareOfAnswers     = share{"bytes of lists", 32 << 20, 128 << 20, 16 << 20}
+	shareOfKeptLists   = share{"unfinished lists", 32, 128, 0} // of one's own the oldest goes; else of whoever has the most
+)
+
+const (
+	// answerTakes is what a page, or the beginning of a long poll that lists everything,
+	// counts for while it is put together and sent.
+	answerTakes = 4 << 20
+	// queueFor is how long it waits for that: lists are short, and many are asked for at once.
+	queueFor = 5 * time.Second
 )
 
 // newcomers is how many connections may be open that have not shown a valid token.
-const newcomers = 512
+const newcomers = 2048
 
 // share is how much there is of something: for one token, for all together, and of that for
 // admins only.
@@ -55,40 +64,63 @@ type pool struct {
 	mu    sync.Mutex
 	used  map[string]int // by token
 	total int
+	freed chan struct{} // closed when something is given back
 }
 
-func newPool(s share) *pool { return &pool{share: s, used: map[string]int{}} }
+func newPool(s share) *pool {
+	return &pool{share: s, used: map[string]int{}, freed: make(chan struct{})}
+}
 
-// take gives a token n more, until leave gives them back.
-func (p *pool) take(token fleet.Token, n int) (leave func(), err error) {
+// take gives a token n more, until leave gives them back; it waits so long for that.
+func (p *pool) take(ctx context.Context, token fleet.Token, n int, wait time.Duration) (leave func(), err error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		freed, err := p.try(token, n)
+		if err == nil {
+			return func() { p.give(token, n) }, nil
+		}
+		if wait == 0 {
+			return nil, err
+		}
+		select {
+		case <-freed:
+		case <-timer.C:
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (p *pool) try(token fleet.Token, n int) (freed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.used[token.ID]+n > p.each:
-		return nil, p.mine(token)
+		return p.freed, p.mine(token)
 	case p.total+n > p.limit(token):
-		return nil, p.ours()
+		return p.freed, p.ours()
 	}
 	p.used[token.ID] += n
 	p.total += n
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.total -= n
-		if p.used[token.ID] -= n; p.used[token.ID] == 0 {
-			delete(p.used, token.ID)
-		}
-	}, nil
+	return nil, nil
+}
+
+func (p *pool) give(token fleet.Token, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total -= n
+	if p.used[token.ID] -= n; p.used[token.ID] == 0 {
+		delete(p.used, token.ID)
+	}
+	close(p.freed)
+	p.freed = make(chan struct{})
 }
 
 // shares are those that handlers take of.
-type shares struct{ requests, polls, lists, bodies *pool }
+type shares struct{ requests, polls, bodies, answers *pool }
 
 func newShares() shares {
-	return shares{newPool(shareOfRequests), newPool(shareOfPolls), newPool(shareOfLists), newPool(shareOfBodies)}
-}
-
-// String tells a share to an operator.
-func (s share) String() string {
-	return fmt.Sprintf("%s: %d of one token, %d of all, %d of them for admins", s.what, s.each, s.all, s.admins)
+	return shares{newPool(shareOfRequests), newPool(shareOfPolls), newPool(shareOfBodies), newPool(shareOfAnswers)}
 }

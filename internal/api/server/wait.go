@@ -19,18 +19,37 @@ func (s *Server) waitServers(ctx context.Context, region, wait, after string) (a
 	}
 	out := api.ServerChanges{Full: !known, Items: []fleet.ServerView{}, Cursor: s.waitCursor(at)}
 	if !known {
-		if err := s.hold(ctx, s.shares.lists, 1); err != nil {
+		if err := s.await(ctx, s.shares.answers, answerTakes, queueFor); err != nil {
 			return api.ServerChanges{}, err
 		}
+	}
+	size, held := 0, answerTakes
+	put := func(g fleet.Gathered) error {
+		view := s.show(g)
+		out.Items = append(out.Items, view)
+		if size += sizeOf(view); size > maxWhole {
+			return fleet.Errorf(fleet.CodeTooLarge, "what changed takes more than %d MiB, the most for one long poll; wait for one region or server, or list in pages", maxWhole>>20)
+		}
+		if size <= held {
+			return nil
+		}
+		held += answerTakes
+		return s.hold(ctx, s.shares.answers, answerTakes)
+	}
+	if !known {
 		list, _ := s.view.Servers(of)
 		for _, g := range list {
-			out.Items = append(out.Items, s.show(g))
+			if err := put(g); err != nil {
+				return api.ServerChanges{}, err
+			}
 		}
 		return out, nil
 	}
 	for _, k := range keys {
 		if g, ok := s.view.Server(k); ok {
-			out.Items = append(out.Items, s.show(g))
+			if err := put(g); err != nil {
+				return api.ServerChanges{}, err
+			}
 			continue
 		}
 		// The view leaves out what it cannot read as well: only the store's own word
