@@ -21,7 +21,8 @@ const (
 	CodeWrongEnvironment fleet.Code = "wrong_environment"
 	// CodeCursorExpired says that the list of a page is no longer kept: list again.
 	CodeCursorExpired fleet.Code = "cursor_expired"
-	// CodeRateLimited says that too many logins from the client's address failed.
+	// CodeRateLimited says that too many logins from the client's address failed, or that its
+	// token has used up a share: try again after Retry-After.
 	CodeRateLimited fleet.Code = "rate_limited"
 )
 

@@ -1,8 +1,8 @@
 // Package server answers kurad's HTTP API.
 //
-// A request passes, in order: request id, audit log, panics, environment, body limit, the
-// route table, the token with its scope and accounts, huma's parameters, the strict body
-// decoder, the handler. Every answer that is no success is a problem document.
+// A request passes, in order: request id, audit log, panics, environment, the token and its
+// shares, the route table, the token's scope and accounts, the body, huma's parameters, the
+// strict body decoder, the handler. Every answer that is no success is a problem document.
 //
 // Invariants, with the test that holds each:
 //
@@ -22,14 +22,19 @@
 //   - Nothing a client sends makes kurad keep an unbounded amount of anything, or for an
 //     unbounded time. What is bounded, see below.
 //
-// Limits. Connections: 2048, more wait to be accepted. A TLS handshake and a header have
-// 5 s and the header 32 KiB, a whole request 30 s and its body 1 MiB, an answer 90 s, an
-// idle connection 60 s (TestHTTPServer_…). Pages have 1000 items, long polls last 60 s and
-// 512 wait at once, lists that are gone on with are 4 and live for a minute, tokens are
+// Limits. A TLS handshake and a header have 5 s and the header 32 KiB, a whole request 30 s and
+// its body 1 MiB, an answer 90 s, an idle connection 60 s (TestHTTPServer_…). Pages have 1000
+// items and a mebibyte, long polls last 60 s and answer with 32 MiB (TestG8_aPage…), tokens are
 // 1000. Of one address 20 logins may fail at once and then in each minute, and 8192
 // addresses are remembered (TestLogins_…); who has a valid token is not held up by the
 // failures of others. Who has none gets no further, whatever he asks for: his body is not
-// read, and of what is refused beyond the limit the audit log has one line and a count. Addresses are those of the connection: behind a proxy it is the proxy's.
+// read, he keeps no connection, and of what is refused beyond the limit the audit log has one
+// line and a count. Addresses are those of the connection: behind a proxy it is the proxy's.
+//
+// Shares. How much each token may have at the same time, all together, and of that admins, is
+// in one table (shares.go); connections are shared out where they are accepted
+// (connections.go). What is held is given back when the request has been answered
+// (TestG8_…, and TestAttack_… in daemon).
 //
 // Neighbours. A change of an account, a host template or a region changes what its
 // servers render to. Such writes exclude each other and all writes of servers within
