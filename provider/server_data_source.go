@@ -75,7 +75,7 @@ func serverShown() map[string]schema.Attribute {
 		"name":    shownText("Name of the container."),
 		"id":      shownText("Id that the engine gave it."),
 		"image":   shownText("Image that it runs."),
-		"state":   shownText("`created`, `running` or `exited`."),
+		"state":   shownText("`created`, `running`, `paused` or `exited`."),
 		"foreign": shownText("Whose it is, where it is not ours; else null."),
 		"ports":   shownNumbers("Published host ports by `<port>/<protocol>`."),
 	})

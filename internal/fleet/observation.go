@@ -43,8 +43,13 @@ type ContainerState string
 const (
 	ContainerCreated ContainerState = "created"
 	ContainerRunning ContainerState = "running"
+	ContainerPaused  ContainerState = "paused" // it has processes, and none of them goes on
 	ContainerExited  ContainerState = "exited"
 )
+
+// Alive reports whether the container has processes: it holds its ports, and has to be
+// stopped before it is removed.
+func (s ContainerState) Alive() bool { return s == ContainerRunning || s == ContainerPaused }
 
 // Container is one observed container.
 type Container struct {
@@ -69,6 +74,9 @@ type Container struct {
 	Started  *time.Time `json:"started_at,omitempty"`
 	Finished *time.Time `json:"finished_at,omitempty"`
 }
+
+// Ran reports whether the container was ever started.
+func (c Container) Ran() bool { return c.State != ContainerCreated || c.Started != nil }
 
 // ProbeObservation is the newest answer of an endpoint (R1).
 type ProbeObservation struct {

@@ -24,6 +24,7 @@ type Cause string
 const (
 	CauseRollOut    Cause = "roll-out"   // the image of the latest deployment is not there yet
 	CauseRecreation Cause = "recreation" // the instance, or a part of it, is gone or stopped
+	CauseOutage     Cause = "outage"     // what served last does not run (C14)
 	CauseManifest   Cause = "manifest"   // the document differs
 	CauseURLMove    Cause = "url-move"   // the declared url differs from the published one
 	CauseEndpoint   Cause = "endpoint"   // all runs as declared and does not answer yet
@@ -46,7 +47,7 @@ const (
 	TaskStop TaskKind = "stop"
 	// TaskRename gives ContainerID the name Name.
 	TaskRename TaskKind = "rename"
-	// TaskStart starts ContainerID.
+	// TaskStart starts ContainerID, or lets it go on where it is paused.
 	TaskStart TaskKind = "start"
 	// TaskRemove removes ContainerID, which does not run.
 	TaskRemove TaskKind = "remove"

@@ -104,6 +104,9 @@ type Status struct {
 	// VolumesRemoved says that a destroy plan has removed the server's volumes.
 	VolumesRemoved bool `json:"volumes_removed,omitempty"`
 
+	// Outage is what is known of containers that served last and do not run.
+	Outage Outage `json:"outage,omitzero"`
+
 	Clock StallClock `json:"clock,omitzero"`
 	// Admitted says that a place of the region's max_unsettled was given to this
 	// server for its present cause (G4).
@@ -146,6 +149,16 @@ type StallClock struct {
 	Since *time.Time `json:"since,omitempty"`
 	// Expired says that the clock has passed the region's stall_after.
 	Expired bool `json:"expired,omitempty"`
+}
+
+// Outage counts the tries to start what served last again (C14), which wait for nothing
+// that the roll-out of a successor waits for.
+type Outage struct {
+	// Interrupted are the services that a plan stopped, and that it came to an end before
+	// it had started anything in their place: they are put back whatever holds.
+	Interrupted []string   `json:"interrupted,omitempty"`
+	Attempts    int        `json:"attempts,omitempty"`
+	Next        *time.Time `json:"next,omitempty"`
 }
 
 // CrashCount counts exits within 10 s of a start (C11).

@@ -94,7 +94,8 @@ func (s *Status) saying(was, is string) {
 // failed is tried again, or has failed once more in the same way: nothing was learned that
 // is worth more than a count (G12).
 func (s Status) Repeats(stored Status) bool {
-	if s.Failing == nil || stored.Failing == nil {
+	outage := func(p *Plan) bool { return p != nil && p.Cause == CauseOutage } // it has tries of its own
+	if s.Failing == nil || stored.Failing == nil || outage(s.Plan) || outage(stored.Plan) {
 		return false
 	}
 	x, errX := json.Marshal(s.uncounted())

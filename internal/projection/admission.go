@@ -13,9 +13,10 @@ func Unsettled(s fleet.Status) bool {
 }
 
 // needsPlace reports whether the plan is a part of a mass change: taking away, at the
-// end of a server or after a replace, settles nothing and unsettles nobody.
+// end of a server or after a replace, settles nothing and unsettles nobody, and to start
+// what served last changes nothing.
 func needsPlace(p fleet.Plan) bool {
-	return p.Kind != fleet.PlanDestroy && p.Cause != fleet.CauseCleanup
+	return p.Kind != fleet.PlanDestroy && p.Cause != fleet.CauseCleanup && p.Cause != fleet.CauseOutage
 }
 
 // urgent reports whether a newer image waits for a server that had failed or stalled on

@@ -24,8 +24,8 @@ func TestAdopt_planOfAnAdoptedContainer(t *testing.T) {
 		{"its service's name: left alone", carrierName, "v1", same, running, false, "-", true},
 		{"its service's name, ended: started", carrierName, "v1", same, exited, false, "start cache", false},
 		{"another name: renamed", "made-by-hand", "v1", same, running, false, "rename cache as itself", false},
-		{"another name, ended: renamed and started", "made-by-hand", "v1", same, exited, false, "rename cache as itself; start cache", false},
-		{"another document: replaced", "made-by-hand", "v0", other, running, false, "create cache as -next; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache", false},
+		{"another name, ended: started and renamed", "made-by-hand", "v1", same, exited, false, "start cache; rename cache as itself", false},
+		{"another document: renamed and replaced", "made-by-hand", "v0", other, running, false, "rename cache as itself; create cache as -next; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache", false},
 		{"the name is somebody's: nothing", "made-by-hand", "v1", same, running, true, "-", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

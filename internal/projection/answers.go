@@ -44,6 +44,10 @@ func (t *turn) answers() bool {
 			if task.Tries == 1 {
 				t.note(fleet.EventWarning, "TaskRetried", fmt.Sprintf("%s: %s", task.Describe(), task.Outcome.Message))
 			}
+			if task.Outcome.Answered && task.Tries >= triesWhileDown && (p.Cause == fleet.CauseOutage || len(stoppedBy(*p)) > 0) {
+				t.again() // what was stopped for it is put back first (C14)
+				return false
+			}
 			at := t.in.Now.Add(backoff(task.Tries, maxTaskRetry, task.ID))
 			task.NotBefore = &at
 		}
@@ -131,19 +135,93 @@ func (t *turn) dropPlan() {
 	if i := t.s.Plan.Current(); i >= 0 && (unansweredTask(t.s.Plan.Tasks[i]) || t.awaited()) {
 		t.effectsUntil(*t.s.Plan.Tasks[i].Deadline)
 	}
-	t.s.Plan, t.s.Again, t.s.NextAttempt = nil, nil, nil
+	if t.s.Plan.Cause != fleet.CauseOutage {
+		t.s.Again, t.s.NextAttempt = nil, nil
+		t.interrupted(*t.s.Plan)
+	}
+	t.s.Plan = nil
 }
 
 // again ends a plan that failed: the next attempt is due with a backoff up to a minute in the
 // first hour, then up to ten (P9), and costs little where it takes the same steps.
 func (t *turn) again() {
 	most := maxFirst
-	if f := t.s.Failing; f != nil && t.in.Now.Sub(f.Since) >= firstTries {
+	p := t.s.Plan
+	if f := t.s.Failing; f != nil && t.in.Now.Sub(f.Since) >= firstTries || len(stoppedBy(*p)) > 0 { // which costs a swap each time
 		most = maxRetry
 	}
-	p := t.s.Plan
 	t.endPlan("", most)
-	t.s.Again = p
+	if p.Cause != fleet.CauseOutage {
+		t.s.Again = p
+	}
+}
+
+// interrupted notes the services that the plan stopped and did not start again.
+func (t *turn) interrupted(p fleet.Plan) {
+	if t.in.Intent.Deleting != nil || !t.in.rule(RuleC14Interrupted) {
+		return
+	}
+	down := append(stoppedBy(p), t.s.Outage.Interrupted...)
+	t.s.Outage.Interrupted = slices.Compact(slices.Sorted(slices.Values(down)))
+}
+
+// stoppedBy are the services that the plan stopped, or is about to, and in whose place it has
+// started nothing.
+func stoppedBy(p fleet.Plan) []string {
+	if p.Kind == fleet.PlanDestroy || p.Cause == fleet.CauseCleanup {
+		return nil
+	}
+	var down []string
+	for _, task := range p.Tasks {
+		down = slices.DeleteFunc(down, func(service string) bool {
+			return task.Kind == fleet.TaskStart && task.State == fleet.TaskDone && service == task.Service
+		})
+		if task.Kind == fleet.TaskStop && (task.State != fleet.TaskPending || task.Outcome != nil) {
+			down = append(down, task.Service)
+		}
+	}
+	return down
+}
+
+// outage forgets what was noted of what served last as soon as it runs, and all that was
+// planned for it is done.
+func (t *turn) outage() {
+	if p := t.s.Plan; p != nil && p.Cause == fleet.CauseOutage {
+		return
+	}
+	down := t.seen.down()
+	if len(down) == 0 {
+		t.s.Outage = fleet.Outage{}
+		return
+	}
+	t.s.Outage.Interrupted = slices.DeleteFunc(slices.Clone(t.s.Outage.Interrupted), func(service string) bool {
+		return !slices.ContainsFunc(down, func(s serviceView) bool { return s.doc.Service == service })
+	})
+}
+
+// yield drops a plan that has cost nobody anything yet where what served last is down and is
+// to be started now (C14). What does not stay up is not worth a pull begun anew.
+func (t *turn) yield() bool {
+	p := t.s.Plan
+	if !t.seen.fresh || !preparing(p) || t.awaited() || t.busy() && t.crashing() {
+		return false
+	}
+	b := builder{in: t.in, seen: t.seen, crashes: t.s.Crashes}
+	if b.revive(t.s.Outage) {
+		t.dropPlan()
+	}
+	return false
+}
+
+// preparing reports whether the plan makes ready what will take the place of what serves.
+func preparing(p *fleet.Plan) bool {
+	i := p.Current()
+	return i >= 0 && (p.Tasks[i].Kind == fleet.TaskPull || p.Tasks[i].Kind == fleet.TaskCreate)
+}
+
+// mends reports whether the plan puts back what an earlier one stopped: no hold stops that.
+func mends(p *fleet.Plan, s fleet.Status) bool {
+	return p != nil && p.Cause == fleet.CauseOutage && len(s.Outage.Interrupted) > 0
 }
 
 func unansweredTask(task fleet.Task) bool {
@@ -157,7 +235,7 @@ func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
 	if t.s.Failing == nil || t.s.Failing.Count == 1 { // told once
 		t.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
 	}
-	if p.Kind != fleet.PlanDestroy && !removal(task) {
+	if p.Kind != fleet.PlanDestroy && !removal(task) && !t.ofAnotherDocument(p, task) {
 		t.s.Refusal = &fleet.Refusal{
 			Reason: reason, Message: cut(message), Task: task.ID,
 			Generation: p.Generation, Revision: p.Revision, At: task.Outcome.At,
@@ -166,8 +244,25 @@ func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
 	t.again()
 }
 
+// ofAnotherDocument reports whether the task is about what served last and was made from
+// another document than the desired one: its refusal says nothing about that.
+func (t *turn) ofAnotherDocument(p fleet.Plan, task fleet.Task) bool {
+	if p.Cause != fleet.CauseOutage {
+		return false
+	}
+	is := func(c fleet.Container) bool { return c.ID == task.ContainerID }
+	i := slices.IndexFunc(t.s.Containers, is)
+	return i < 0 || t.in.Desired.Containers == nil || !slices.ContainsFunc(t.in.Desired.Containers.Services, func(d fleet.ServiceDocument) bool {
+		return d.Service == t.s.Containers[i].Service && d.Digest == t.s.Containers[i].Digest
+	})
+}
+
 // completed ends a plan all of whose tasks succeeded.
 func (t *turn) completed(p fleet.Plan) {
+	if p.Cause == fleet.CauseOutage {
+		t.dropPlan()
+		return
+	}
 	if p.Kind == fleet.PlanDestroy && !t.in.kubernetes() {
 		t.s.VolumesRemoved = true
 	}
@@ -189,6 +284,12 @@ func (t *turn) endPlan(why string, most time.Duration) {
 		t.note(fleet.EventWarning, "Replanned", why)
 	}
 	key := t.in.Intent.Key().String()
+	if t.s.Plan.Cause == fleet.CauseOutage {
+		at := t.in.Now.Add(backoff(t.s.Outage.Attempts, maxRestart, key))
+		t.s.Outage.Next = &at
+		t.dropPlan()
+		return
+	}
 	at := t.in.Now.Add(backoff(t.s.Attempts, most, key))
 	t.dropPlan()
 	t.s.NextAttempt = &at
@@ -223,7 +324,7 @@ func (t *turn) current(p *fleet.Plan) bool {
 // drifts.
 func (t *turn) dropHeld() bool {
 	p := t.s.Plan
-	if p == nil || t.busy() && !t.lapsed() {
+	if p == nil || t.busy() && !t.lapsed() || mends(p, t.s) {
 		return false
 	}
 	paused := t.in.Region.Paused || t.in.Intent.Paused || blocked(t.in.Holds)
@@ -266,13 +367,13 @@ func onlyRemovals(p *fleet.Plan) bool {
 // crashes counts exits within 10 s of their start (C11). While a plan owns the
 // services their exits are its own doing.
 func (t *turn) crashes() bool {
-	if !t.seen.fresh || t.s.Plan != nil {
+	if !t.seen.fresh || t.s.Plan != nil && !preparing(t.s.Plan) {
 		return false
 	}
 	counts := map[string]fleet.CrashCount{}
 	for _, s := range t.seen.services {
 		c, known := t.s.Crashes[s.doc.Service]
-		if s.main == nil {
+		if s.last == nil {
 			if known {
 				c.RunningSince = nil
 				counts[s.doc.Service] = c
@@ -280,7 +381,7 @@ func (t *turn) crashes() bool {
 			continue
 		}
 		switch {
-		case s.main.State == fleet.ContainerRunning && known:
+		case s.last.State == fleet.ContainerRunning && known:
 			if c.RunningSince == nil {
 				now := t.in.Now
 				c.RunningSince = &now
@@ -289,14 +390,14 @@ func (t *turn) crashes() bool {
 				continue // it stays up: forgotten
 			}
 			counts[s.doc.Service] = c
-		case s.main.State == fleet.ContainerExited && s.main.Finished != nil && !s.main.Finished.Equal(c.LastFinished):
-			quick := s.main.Started != nil && s.main.Finished.Sub(*s.main.Started) < quickExit
+		case s.last.State == fleet.ContainerExited && s.last.Finished != nil && !s.last.Finished.Equal(c.LastFinished):
+			quick := s.last.Started != nil && s.last.Finished.Sub(*s.last.Started) < quickExit
 			n := 0
 			if quick {
 				n = c.Quick + 1
 			}
-			counts[s.doc.Service] = fleet.CrashCount{Quick: n, LastFinished: *s.main.Finished, SeenAt: t.in.Now}
-			t.note(fleet.EventWarning, "ServiceExited", fmt.Sprintf("%s ended with exit code %d", s.doc.Service, s.main.ExitCode))
+			counts[s.doc.Service] = fleet.CrashCount{Quick: n, LastFinished: *s.last.Finished, SeenAt: t.in.Now}
+			t.note(fleet.EventWarning, "ServiceExited", fmt.Sprintf("%s ended with exit code %d", s.doc.Service, s.last.ExitCode))
 		case known:
 			counts[s.doc.Service] = c
 		}

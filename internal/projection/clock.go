@@ -18,6 +18,8 @@ const (
 	stableRun     = 10 * time.Second // what ends a crash loop
 	crashLoopFrom = 3                // C11: quick exits
 
+	triesWhileDown = 3 // of a task that does not succeed while what served is stopped (C14)
+
 	recordedWithin = 30 * time.Second // of a task's deadline its end is stored
 )
 

@@ -83,14 +83,18 @@ func Decide(in Input) Output {
 			s.Holds = append(s.Holds, waitsForPlace(out.Urgent))
 		}
 	}
-	if blocked(s.Holds) && in.rule(RuleS11Holds) {
+	if (&turn{s: *s, seen: out.seen}).halts(plan) && in.rule(RuleS11Holds) {
 		plan.CreatedAt, plan.Deadline = time.Time{}, time.Time{}
 		s.Intended = plan
 	} else {
-		s.Plan, s.Again = plan, nil
+		s.Plan = plan
 		s.RollOut = rollsOut(in, s.RollOut, *plan, out.seen.resource)
-		s.Attempts, s.Plans = plan.Attempt, s.Plans+1
-		s.NextAttempt = nil
+		s.Plans++
+		if plan.Cause == fleet.CauseOutage {
+			s.Outage.Attempts, s.Outage.Next = plan.Attempt, nil
+		} else {
+			s.Attempts, s.NextAttempt, s.Again = plan.Attempt, nil, nil
+		}
 		if needsPlace(*plan) {
 			startClock(&s.Clock, plan.Cause, in.Now)
 		}

@@ -35,7 +35,7 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 	}
 	if s.status.Plan != nil && out.MayAct {
 		i := s.status.Plan.Current()
-		if i >= 0 && (s.status.Plan.Runnable(s.now) >= 0 || s.status.Plan.Tasks[i].State == fleet.TaskRunning) {
+		if i >= 0 && !s.pulls() && (s.status.Plan.Runnable(s.now) >= 0 || s.status.Plan.Tasks[i].State == fleet.TaskRunning) {
 			what := s.status.Plan.Tasks[i].Describe()
 			if complaint := s.act(); complaint != "" {
 				x.complain(s, "%s", complaint)
@@ -50,11 +50,34 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 	if s.rolls() && !s.lag {
 		return "a pass of the controller", false
 	}
+	if s.abandoned() {
+		x.complain(s, "what kurad stopped stays down")
+	}
 	if !out.Due.IsZero() {
 		s.wait(out.Due)
 		return "time", true
 	}
 	return "nothing", true
+}
+
+// pulls reports whether a pull is under way that does not end.
+func (s *sim) pulls() bool {
+	i := s.status.Plan.Current()
+	return s.hangs && i >= 0 && s.status.Plan.Tasks[i].Kind == fleet.TaskPull && s.status.Plan.Tasks[i].State == fleet.TaskRunning &&
+		s.status.Plan.Tasks[i].Deadline.After(s.now)
+}
+
+// abandoned reports whether kurad stopped what served, and leaves it at that although
+// nothing keeps it from putting that or its successor in its place (C14).
+func (s *sim) abandoned() bool {
+	able := s.tasks == "" && !s.unreadable && !s.follower && !s.lag && !s.crash && s.late == nil && s.intent.Deleting == nil
+	st := s.status
+	if i := st.Plan.Current(); i >= 0 && st.Plan.Tasks[i].NotBefore != nil && !st.Plan.Tasks[i].NotBefore.After(s.now.Add(5*time.Second)) {
+		return false // it is tried again at once
+	}
+	waits := st.Outage.Next != nil && st.Outage.Next.After(s.now) || st.EffectsUntil != nil && st.EffectsUntil.After(s.now)
+	down := func(service string) bool { return s.stopped[service] && s.last(service).id != "" }
+	return able && !waits && (down("cache") || down("proxy"))
 }
 
 // changed is Output.Changed, which mostly has nothing to say, in less time.
@@ -81,6 +104,7 @@ type explorer struct {
 
 	states      map[digest]bool
 	healed      map[digest]bool // a healthy world was seen to lead from there to the end
+	kept        map[digest]bool // and one in which what is declared cannot be had, to what served last
 	transitions int
 	turns       int
 	complaints  []string
@@ -88,7 +112,7 @@ type explorer struct {
 }
 
 func newExplorer(depth int) *explorer {
-	return &explorer{depth: depth, states: map[digest]bool{}, healed: map[digest]bool{}}
+	return &explorer{depth: depth, states: map[digest]bool{}, healed: map[digest]bool{}, kept: map[digest]bool{}}
 }
 
 // node is a state and how it was reached.
@@ -181,6 +205,7 @@ func (x *explorer) turn(n *node) *node {
 		return nil
 	}
 	x.heals(n)
+	x.keeps(n)
 	if n.s.removed || len(x.complaints) > 0 {
 		return nil
 	}
@@ -222,6 +247,46 @@ func (x *explorer) heals(from *node) {
 	}
 	for _, k := range path {
 		x.healed[k] = true
+	}
+}
+
+// keeps drives the state in a world that is healthy but for what is declared, which cannot
+// be had, or whose pull does not end: what served last runs whenever there is nothing left to do now (C14).
+func (x *explorer) keeps(from *node) {
+	s := from.s.clone()
+	if s.kube || s.intent.Deleting != nil || len(x.complaints) > 0 {
+		return
+	}
+	s.heal()
+	s.noImage, s.hangs = true, s.status != nil && preparing(s.status.Plan)
+	var path []digest
+	x.at = &node{s, from, "healthy, but it cannot be had:"}
+	for range 80 {
+		k := s.digest()
+		if x.kept[k] {
+			break
+		}
+		path = append(path, k)
+		before := s.clone()
+		what, idle := s.step(x)
+		x.at = &node{s, x.at, what}
+		if len(x.complaints) > 0 {
+			return
+		}
+		if !idle {
+			continue
+		}
+		last := before.carrier()
+		if last.id == "" || last.state == fleet.ContainerRunning {
+			break
+		}
+		if s.now.Sub(before.now) > maxRestart && before.late == nil && (before.status.EffectsUntil == nil || !before.status.EffectsUntil.After(before.now)) || what == "nothing" {
+			x.complain(before, "what served last is down, and nobody starts it for %s", s.now.Sub(before.now))
+			return
+		}
+	}
+	for _, k := range path {
+		x.kept[k] = true
 	}
 }
 
@@ -315,7 +380,7 @@ func TestExploration_everyStateHeals(t *testing.T) {
 		depth int
 	}{
 		{"one service", variant{}, effort.depth},
-		{"two services and a global host", variant{helper: true, global: true}, effort.bothDepth},
+		{"two services and a global host", variant{helper: true, ports: true, global: true}, effort.bothDepth},
 		{"a KuraInstance", variant{kube: true}, effort.depth},
 		{"a KuraInstance and a global host", variant{kube: true, global: true}, effort.bothDepth},
 	} {

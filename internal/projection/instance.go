@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,20 +39,24 @@ type instance struct {
 	document  bool   // every service has a container made from the desired document, and there is no other
 	running   bool   // and every one of them runs
 	converged bool   // image, document and all running, no leftovers
-	misnamed  bool   // an adopted container bears another name than its service's
+	misnamed  bool   // what serves bears another name than its service's
 	missing   string
 	differs   string
 	halted    string
 	services  []serviceView
-	extra     []fleet.Container   // ours, of services that left the document
+	left      []serviceView       // services that left the document
 	resource  *fleet.KubeInstance // ours, in a Kubernetes region; nil where there is none
 }
 
-// serviceView is one desired service with the containers that bear its names.
+// serviceView is one service with its containers, which their labels tell, whatever they
+// are called (C15).
 type serviceView struct {
-	doc             fleet.ServiceDocument
-	main, next, old *fleet.Container // ours; nil where there is none
-	blocked         bool             // a foreign container bears the name that main gets aside
+	doc     fleet.ServiceDocument // of a service that left the document its names alone
+	last    *fleet.Container      // what served last: it runs or ran; nil where nothing did
+	next    *fleet.Container      // of the desired document, and waits to take the place of last
+	rest    []fleet.Container     // what nothing needs
+	blocked bool                  // a foreign container bears the name that last gets aside
+	waits   string                // says which server's container bears the service's name, where ours is there as well
 }
 
 // look reads the observation against the desired document.
@@ -70,64 +75,95 @@ func look(in Input, effects bool) instance {
 		v.presence, v.image = absent, imageNone
 		return v
 	}
-	used := map[string]bool{}
-	find := func(name string) *fleet.Container {
-		i := slices.IndexFunc(o.Containers, func(c fleet.Container) bool { return c.Name == name })
-		if i < 0 {
-			return nil
+	mine := map[string][]fleet.Container{}
+	for _, c := range o.Containers {
+		if c.Foreign == "" {
+			mine[c.Service] = append(mine[c.Service], c)
 		}
-		c := o.Containers[i]
-		if c.Foreign != "" {
-			return nil
-		}
-		used[c.Name] = true
-		return &c
 	}
 	for _, doc := range in.Desired.Containers.Services {
-		s := serviceView{
-			doc: doc, main: find(doc.Name), next: find(doc.TemporaryName()), old: find(doc.RetiredName()),
-		}
-		if s.main == nil {
-			s.main = adopted(o.Containers, doc, used)
-		}
-		s.blocked = slices.ContainsFunc(o.Containers, func(c fleet.Container) bool { return c.Name == doc.RetiredName() && c.Foreign != "" })
-		v.services = append(v.services, s)
+		s := viewOf(doc, mine[doc.Service])
+		delete(mine, doc.Service)
 		for _, c := range o.Containers {
-			if c.Name == doc.Name && c.Foreign != "" && in.rule(RuleC7Foreign) {
+			switch {
+			case c.Foreign == "":
+			case c.Name == doc.RetiredName():
+				s.blocked = true
+			case c.Name == doc.Name && c.Account != "" && s.current() != nil:
+				s.waits = taken("container "+c.Name, c.Foreign) // which gives way by itself (C15)
+			case c.Name == doc.Name && in.rule(RuleC7Foreign):
 				v.owner = taken("container "+c.Name, c.Foreign)
 			}
 		}
+		v.services = append(v.services, s)
 	}
-	for _, c := range o.Containers {
-		if c.Foreign == "" && !used[c.Name] {
-			v.extra = append(v.extra, c)
-		}
+	for _, service := range slices.Sorted(maps.Keys(mine)) {
+		doc := fleet.ServiceDocument{Service: service, Name: in.Desired.Instance + "-" + service}
+		v.left = append(v.left, viewOf(doc, mine[service]))
 	}
 	v.summarise(in.Desired.ImageTag)
 	return v
 }
 
-// adopted returns the container that was adopted as the service under a name of its own.
-// The name it has while it is replaced is no such.
-func adopted(cs []fleet.Container, doc fleet.ServiceDocument, used map[string]bool) *fleet.Container {
-	i := slices.IndexFunc(cs, func(c fleet.Container) bool {
-		return c.Adopted && c.Service == doc.Service && !used[c.Name]
-	})
-	if i < 0 {
-		return nil
+// viewOf tells a service's containers apart.
+func viewOf(doc fleet.ServiceDocument, cs []fleet.Container) serviceView {
+	s := serviceView{doc: doc}
+	ranked := slices.Clone(cs)
+	slices.SortStableFunc(ranked, func(a, b fleet.Container) int { return s.rank(a) - s.rank(b) })
+	for _, c := range ranked {
+		switch {
+		case s.last == nil && c.Ran():
+			s.last = &c
+		case s.next == nil && c.Digest == doc.Digest && (s.last == nil || s.last.Digest != doc.Digest):
+			s.next = &c
+		default:
+			s.rest = append(s.rest, c)
+		}
 	}
-	c := cs[i]
-	used[c.Name] = true
-	return &c
+	slices.SortFunc(s.rest, func(a, b fleet.Container) int { return strings.Compare(a.Name, b.Name) })
+	return s
 }
+
+// rank orders a service's containers: what runs before what ran, and that before what never
+// did; among those the service's name, then that of what was put aside.
+func (s serviceView) rank(c fleet.Container) int {
+	names := []string{s.doc.Name, s.doc.RetiredName(), s.doc.TemporaryName()}
+	rank := slices.Index(names, c.Name)
+	if rank < 0 {
+		rank = len(names)
+	}
+	switch {
+	case c.State == fleet.ContainerRunning:
+		return rank
+	case c.Ran():
+		return rank + 10
+	default:
+		return rank + 20
+	}
+}
+
+// current is the container that stands for the service: what served last, or before
+// anything did what waits to.
+func (s serviceView) current() *fleet.Container {
+	if s.last != nil {
+		return s.last
+	}
+	return s.next
+}
+
+// runs reports whether a container of the service runs.
+func (s serviceView) runs() bool { return s.last != nil && s.last.State == fleet.ContainerRunning }
+
+// replaced reports whether what served last was made from another document.
+func (s serviceView) replaced() bool { return s.last != nil && s.last.Digest != s.doc.Digest }
 
 func (v *instance) summarise(want string) {
 	v.presence, v.image, v.document, v.running = absent, imageEqual, true, true
 	leftovers := false
 	for _, s := range v.services {
-		carrier := s.any()
+		c := s.current()
 		if s.doc.Carrier {
-			if carrier == nil {
+			if carrier := s.any(); carrier == nil {
 				v.image = imageNone
 			} else {
 				v.presence = present
@@ -135,20 +171,20 @@ func (v *instance) summarise(want string) {
 			}
 		}
 		switch {
-		case s.main == nil:
+		case c == nil:
 			v.document, v.running = false, false
 			v.missing = firstOf(v.missing, s.doc.Service)
-		case s.main.Digest != s.doc.Digest:
+		case c.Digest != s.doc.Digest:
 			v.document = false
 			v.differs = firstOf(v.differs, s.doc.Service)
-		case s.main.State != fleet.ContainerRunning:
+		case !s.runs():
 			v.running = false
 			v.halted = firstOf(v.halted, s.doc.Service)
 		}
-		leftovers = leftovers || s.next != nil || s.old != nil
-		v.misnamed = v.misnamed || s.main != nil && s.main.Name != s.doc.Name
+		leftovers = leftovers || len(s.rest) > 0 || s.last != nil && s.next != nil
+		v.misnamed = v.misnamed || c != nil && c.Name != s.doc.Name
 	}
-	if len(v.extra) > 0 {
+	if len(v.left) > 0 {
 		v.document = false
 	}
 	if v.presence == absent {
@@ -188,30 +224,41 @@ func (v *instance) weigh(image, want string, made bool) {
 	}
 }
 
-// any returns the container that stands for the service: the one that bears its name,
-// while it is replaced the one that serves last.
+// any returns a container of the service, the most telling first.
 func (s serviceView) any() *fleet.Container {
-	for _, c := range []*fleet.Container{s.main, s.old, s.next} {
-		if c != nil {
-			return c
-		}
+	if c := s.current(); c != nil || len(s.rest) == 0 {
+		return c
 	}
-	return nil
+	return &s.rest[0]
 }
 
-// stopped reports whether the service's container is there and does not run.
+// down are the services that served last and do not run, with those that left the document
+// while what came after them does not run.
+func (v instance) down() []serviceView {
+	all := v.services
+	if !v.running || v.missing != "" || v.differs != "" {
+		all = slices.Concat(v.services, v.left)
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s serviceView) bool { return s.last == nil || s.runs() })
+}
+
+// prepared reports whether there is a container for every service that can be started.
+func (v instance) prepared() bool {
+	return !slices.ContainsFunc(v.services, func(s serviceView) bool { return s.current() == nil || s.replaced() && s.next == nil })
+}
+
+// stopped reports whether what served last as the service is there and does not run.
 func (v instance) stopped(service string) bool {
-	return slices.ContainsFunc(v.services, func(s serviceView) bool {
-		return s.doc.Service == service && s.main != nil && s.main.State != fleet.ContainerRunning
-	})
+	return slices.ContainsFunc(v.down(), func(s serviceView) bool { return s.doc.Service == service })
 }
 
 // ids names the containers that carry the document, for telling a replaced one.
 func (v instance) ids(cs []fleet.Container) string {
 	var b strings.Builder
-	for _, c := range cs {
-		if slices.ContainsFunc(v.services, func(s serviceView) bool { return s.doc.Name == c.Name }) {
-			b.WriteString(c.Name + "=" + c.ID + "=" + string(c.State) + ";")
+	for _, s := range v.services {
+		i := slices.IndexFunc(cs, func(c fleet.Container) bool { return s.current() != nil && c.ID == s.current().ID })
+		if i >= 0 {
+			b.WriteString(s.doc.Service + "=" + cs[i].ID + "=" + string(cs[i].State) + ";")
 		}
 	}
 	return b.String()

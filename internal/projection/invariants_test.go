@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -134,14 +135,15 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	// no effect while unreadable or held, and none that the last turn did not store
 	stored := newPlan(st, prev)
 	held := s.paused || s.follower || s.full && !prev.Admitted && !deleting
+	mends := slices.Contains(slices.Collect(maps.Values(s.stopped)), true) && !s.follower // what kurad itself stopped (C14)
 	fail(stored && s.seenFails, "a plan is made while unreadable")
 	fail(stored && !fresh, "a plan is made from a read that is older than an effect")
-	fail(stored && held && (needsPlace(*st.Plan) || s.paused || s.follower), "a plan is stored while held")
-	fail(st.Plan != nil && s.paused && !busyPlan(st.Plan) && !s.seenFails && !s.seenBegun.IsZero(), "a stored plan survives a pause")
-	fail(out.MayAct && s.paused, "an effect may start while paused")
+	fail(stored && held && (needsPlace(*st.Plan) || (s.paused || s.follower) && !mends), "a plan is stored while held")
+	fail(st.Plan != nil && s.paused && !busyPlan(st.Plan) && st.Plan.Cause != fleet.CauseOutage && !s.seenFails && !s.seenBegun.IsZero(), "a stored plan survives a pause")
+	fail(out.MayAct && s.paused && !mends && !mending(prev), "an effect may start while paused")
 	fail(out.MayAct && s.seenFails, "an effect may start while unreadable")
 	settled := prev.Settled == (fleet.Settled{Generation: in.Intent.Generation, Revision: in.Desired.Revision}) && !in.Latest.Status.Open()
-	fail(stored && s.observe && settled && !deleting && st.Plan.Cause != fleet.CauseCleanup, "an observing region starts work by itself")
+	fail(stored && s.observe && settled && !deleting && st.Plan.Cause != fleet.CauseCleanup && !mends, "an observing region starts work by itself")
 	fail(Unsettled(st) && !Unsettled(prev) && (s.full || !stored), "a place is taken that admission did not give")
 	fail(stored && prev.Plan != nil && awaited(prev.Plan), "a plan replaces one whose task runs")
 	fail(st.Plan != nil && !awaited(st.Plan) && !s.seenFails && !s.seenBegun.IsZero() && (st.Plan.Generation != in.Intent.Generation || st.Plan.Revision != in.Desired.Revision && !deleting), "a plan for another generation survives")
@@ -241,6 +243,11 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 // newPlan reports whether the turn stores a plan.
 func newPlan(st, prev fleet.Status) bool {
 	return st.Plan != nil && (prev.Plan == nil || prev.Plan.ID != st.Plan.ID)
+}
+
+// mending reports whether what kurad stopped is being put back: its name comes after the start.
+func mending(st fleet.Status) bool {
+	return st.Plan != nil && st.Plan.Cause == fleet.CauseOutage && len(st.Outage.Interrupted) > 0
 }
 
 // texts are those that a turn stores and that somebody else may have written.

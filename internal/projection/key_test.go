@@ -45,7 +45,7 @@ func (s *sim) key() []byte {
 	if f.endpoint != "" && f.endpoint != fleet.ReasonNotChecked && !s.exact {
 		f.endpoint = fleet.ReasonTimeout
 	}
-	w(f.unreadable, string(f.endpoint), string(f.ownership), string(f.tasks), f.paused, f.observe, f.full, f.crash, f.lag, f.globalDown, f.follower, s.silent, s.doc, s.removed, s.intent.Deleting != nil, s.late != nil, s.seenFails, min(s.quick, 4), string(s.latest.Status), s.latest.RestartMark != "")
+	w(f.unreadable, string(f.endpoint), string(f.ownership), string(f.tasks), f.paused, f.observe, f.full, f.crash, f.lag, f.globalDown, f.follower, s.silent, s.doc, s.removed, f.noImage, f.noStart, f.hangs, s.stopped["cache"], s.stopped["proxy"], s.intent.Deleting != nil, s.late != nil, s.seenFails, min(s.quick, 4), string(s.latest.Status), s.latest.RestartMark != "")
 	d := s.desired()
 	if s.kube {
 		s.kubeKey(w, d)
@@ -81,7 +81,7 @@ func (s *sim) key() []byte {
 		st.Settled == fleet.Settled{Generation: s.intent.Generation, Revision: d.Revision},
 		min(st.Attempts, 3), passed(st.NextAttempt), passed(st.ConvergedAt), fresh, passed(st.EffectsUntil),
 		st.Admitted, st.VolumesRemoved, string(st.Clock.Cause), st.Clock.Since != nil, st.Clock.Expired, st.Refusal != nil, st.Failing != nil,
-		len(st.Aliases) > 0, len(st.Containers))
+		len(st.Aliases) > 0, len(st.Containers), len(st.Outage.Interrupted), min(st.Outage.Attempts, 2), passed(st.Outage.Next))
 	for _, a := range st.Aliases {
 		w(passed(a.Until), a.Ended)
 	}

@@ -87,6 +87,36 @@ func containerMoves(set func(string, func(*sim)) move) []move {
 	return []move{
 		set("what starts crashes", func(s *sim) { s.crash = true }),
 		set("what starts stays", func(s *sim) { s.crash = false }),
+		set("what is declared cannot be had", func(s *sim) { s.noImage = true }),
+		set("what is declared can be had", func(s *sim) { s.noImage = false }),
+		set("what is declared cannot be started", func(s *sim) { s.noStart = true }),
+		set("what is declared can be started", func(s *sim) { s.noStart = false }),
+		{"a container is renamed by hand", func(s *sim) bool {
+			b, ok := s.boxes[carrier]
+			if !ok || b.foreign {
+				return false
+			}
+			delete(s.boxes, carrier)
+			s.boxes["by-hand"] = b
+			return true
+		}},
+		{"two containers are exchanged by hand", func(s *sim) bool {
+			a, b := s.boxes[carrier], s.boxes["kura-acme-eu-proxy"]
+			if a.id == "" || b.id == "" || a.foreign {
+				return false
+			}
+			s.boxes[carrier], s.boxes["kura-acme-eu-proxy"] = b, a
+			return true
+		}},
+		{"a container is paused by hand", func(s *sim) bool {
+			b := s.boxes[carrier]
+			if b.state != fleet.ContainerRunning || b.foreign {
+				return false
+			}
+			b.state = fleet.ContainerPaused
+			s.boxes[carrier] = b
+			return true
+		}},
 		{"a container is removed behind its back", func(s *sim) bool {
 			b, ok := s.boxes[carrier]
 			if b.state == fleet.ContainerExited {

@@ -3,6 +3,7 @@ package projection
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -18,18 +19,24 @@ func Plan(in Input, out Output) *fleet.Plan {
 	if !v.readable || !v.fresh || s.Plan != nil || out.Remove {
 		return nil
 	}
-	if s.NextAttempt != nil && s.NextAttempt.After(in.Now) {
-		return nil
-	}
-	b := builder{in: in, seen: v, crashes: s.Crashes, adopted: s.Adopted}
-	kind := fleet.PlanApply
+	b := builder{in: in, seen: v, crashes: s.Crashes, adopted: s.Adopted, there: slices.Clone(in.Seen.Instance.Containers)}
+	kind, attempt := fleet.PlanApply, s.Attempts+1
 	cause := (&turn{in: in, s: s, latest: latestOf(in, out), seen: v}).cause()
+	waits := s.NextAttempt != nil && s.NextAttempt.After(in.Now)
+	b.goesOn = !waits && s.Refusal == nil && s.Admitted && !blocked(s.Holds) && v.prepared()
 	switch {
-	case in.Intent.Deleting != nil:
+	case in.Intent.Deleting != nil && !waits:
 		kind, cause = fleet.PlanDestroy, fleet.CauseDestroy
 		b.destroy(s)
-	case v.presence == foreign:
+	case in.Intent.Deleting != nil:
 		return nil
+	case b.revive(s.Outage):
+		cause, attempt = fleet.CauseOutage, s.Outage.Attempts+1
+	case waits:
+		return nil
+	case v.presence == foreign:
+		cause = fleet.CauseManifest
+		b.namesBack()
 	default:
 		if b.converge() {
 			kind = fleet.PlanReplace
@@ -48,7 +55,7 @@ func Plan(in Input, out Output) *fleet.Plan {
 		Cause:      cause,
 		Generation: in.Intent.Generation,
 		Revision:   in.Desired.Revision,
-		Attempt:    s.Attempts + 1,
+		Attempt:    attempt,
 		CreatedAt:  in.Now,
 	}
 	limit := 5 * time.Minute // for tries that fail transiently (S6)
@@ -104,7 +111,9 @@ type builder struct {
 	crashes map[string]fleet.CrashCount
 	adopted map[string]fleet.Adoption
 	tasks   []fleet.Task
-	creates map[string]int // service → index of its create task
+	creates map[string]int    // service → index of its create task
+	there   []fleet.Container // once the tasks so far are done
+	goesOn  bool              // what is prepared for the place of what served last is started now
 }
 
 func (b *builder) add(t fleet.Task) {
@@ -121,6 +130,33 @@ func (b *builder) create(doc fleet.ServiceDocument, name string) {
 	b.add(fleet.Task{Kind: fleet.TaskPull, Service: doc.Service, Image: doc.Image, Digest: doc.Digest})
 	b.creates[doc.Service] = len(b.tasks)
 	b.add(fleet.Task{Kind: fleet.TaskCreate, Service: doc.Service, Name: name, Digest: doc.Digest})
+	b.there = append(b.there, fleet.Container{Service: doc.Service, Name: name, Digest: doc.Digest, State: fleet.ContainerCreated})
+}
+
+// revive plans the start of what served last and does not run; and its name, if what was
+// to take its place has that (C14). It waits for nothing but the pause between the exits of
+// what does not stay up. What a plan of ours stopped comes first and alone.
+func (b *builder) revive(o fleet.Outage) bool {
+	if o.Next != nil && o.Next.After(b.in.Now) {
+		return false
+	}
+	for _, s := range b.seen.down() {
+		rule := RuleC2Restart
+		if s.replaced() {
+			rule = RuleC14Alive
+		}
+		switch c := b.crashes[s.doc.Service]; {
+		case len(o.Interrupted) > 0 && !slices.Contains(o.Interrupted, s.doc.Service):
+		case b.goesOn && s.replaced():
+		case len(o.Interrupted) == 0 && c.SeenAt.Add(crashDelay(c.Quick)).After(b.in.Now):
+		case b.in.rule(rule):
+			b.add(fleet.Task{Kind: fleet.TaskStart, Service: s.doc.Service, ContainerID: s.last.ID})
+			if s.waits == "" && slices.ContainsFunc(b.seen.services, func(o serviceView) bool { return o.doc.Service == s.doc.Service }) {
+				b.nameBack(s)
+			}
+		}
+	}
+	return len(b.tasks) > 0
 }
 
 // converge plans what brings every service to its document and says whether one is
@@ -131,47 +167,37 @@ func (b *builder) converge() (replaced bool) {
 		b.resource()
 		return false
 	}
+	swaps := func(s serviceView) bool { return s.replaced() && s.waits == "" && b.in.rule(RuleP14Document) }
 	for _, s := range b.seen.services {
 		switch {
-		case s.main == nil && s.waiting():
-		case s.main == nil:
+		case s.current() == nil:
+			b.free(s.doc.Name)
 			b.create(s.doc, s.doc.Name)
-		case s.main.Digest != s.doc.Digest && !s.waiting() && b.in.rule(RuleP14Document):
-			b.create(s.doc, s.doc.TemporaryName())
+		case s.next == nil || !s.replaced():
+			b.nameBack(s)
+			if swaps(s) {
+				if c := b.at(func(c fleet.Container) bool { return c.Name == s.doc.TemporaryName() }); c != nil && !b.needless(*c) {
+					b.free(c.Name) // a leftover goes with the create
+				}
+				b.create(s.doc, s.doc.TemporaryName())
+			}
+		case s.next.Name != s.doc.Name && s.last.Name != s.doc.Name:
+			b.free(s.doc.Name) // before anything is stopped
 		}
 	}
 	for _, s := range b.inTurn() {
 		switch {
-		case s.main == nil && s.waiting():
-			b.stop(s.doc.Service, s.old)
-			b.swapIn(s)
+		case s.last == nil:
+			b.begin(s)
+		case swaps(s):
+			b.swap(s)
 			replaced = true
-		case s.main == nil:
-			b.stop(s.doc.Service, s.old)
-			b.add(fleet.Task{Kind: fleet.TaskStart, Service: s.doc.Service, CreatedBy: s.doc.Service})
-		case s.main.Digest != s.doc.Digest:
-			if !b.in.rule(RuleP14Document) {
-				continue
-			}
-			// An -old of an earlier plan would be in the way of the rename.
-			b.takeAway(s.doc.Service, s.old)
-			aside := fleet.Task{Kind: fleet.TaskRename, Service: s.doc.Service, ContainerID: s.main.ID, Name: s.doc.RetiredName()}
-			if s.blocked { // which refuses the rename: better before the stop than after it
-				b.add(aside)
-				b.stop(s.doc.Service, s.main)
-			} else {
-				b.stop(s.doc.Service, s.main)
-				b.add(aside)
-			}
-			s.old = s.main
-			b.swapIn(s)
-			replaced = true
-		default:
-			b.keep(s)
 		}
 	}
-	for _, c := range b.seen.extra { // services that left the document
-		b.takeAway(c.Service, &c)
+	for _, s := range b.seen.left {
+		for _, c := range s.all() {
+			b.takeAway(c)
+		}
 	}
 	return replaced
 }
@@ -190,40 +216,171 @@ func (b *builder) inTurn() []serviceView {
 	return append(first, last...)
 }
 
-// keep plans what a container of the desired document lacks: its name, if it was adopted
-// under another one, and to run.
-func (b *builder) keep(s serviceView) {
-	if s.main.Name != s.doc.Name {
-		b.add(fleet.Task{Kind: fleet.TaskRename, Service: s.doc.Service, ContainerID: s.main.ID, Name: s.doc.Name})
+// swap takes what served last out of the way of the container that waits, or is made by the
+// plan, and starts that under the service's name.
+func (b *builder) swap(s serviceView) {
+	aside := b.named(*s.last) == s.doc.Name
+	if aside { // an -old of an earlier plan would be in the way of the rename
+		b.free(s.doc.RetiredName())
 	}
-	if s.main.State == fleet.ContainerRunning {
-		return
+	switch {
+	case aside && s.blocked: // which refuses the rename: better before the stop than after it
+		b.rename(*s.last, s.doc.RetiredName())
+		b.stop(*s.last)
+	case aside:
+		b.stop(*s.last)
+		b.rename(*s.last, s.doc.RetiredName())
+	default:
+		b.stop(*s.last)
 	}
-	if c := b.crashes[s.doc.Service]; !c.SeenAt.Add(crashDelay(c.Quick)).After(b.in.Now) && b.in.rule(RuleC2Restart) {
-		b.add(fleet.Task{Kind: fleet.TaskStart, Service: s.doc.Service, ContainerID: s.main.ID})
-	}
+	b.begin(s)
+	b.takeAway(*s.last)
 }
 
-// swapIn gives the waiting container the service's name, starts it and takes the old
-// one away.
-func (b *builder) swapIn(s serviceView) {
+// begin starts the container that waits, or is made by the plan, under the service's name;
+// what of ours holds a port that it needs gives way first (C15).
+func (b *builder) begin(s serviceView) {
+	for _, c := range s.rest {
+		if c.State.Alive() {
+			b.takeAway(c)
+		}
+	}
 	rename := fleet.Task{Kind: fleet.TaskRename, Service: s.doc.Service, Name: s.doc.Name}
 	start := fleet.Task{Kind: fleet.TaskStart, Service: s.doc.Service}
-	if s.waiting() {
+	if s.next != nil {
 		rename.ContainerID, start.ContainerID = s.next.ID, s.next.ID
 	} else {
 		rename.CreatedBy, start.CreatedBy = s.doc.Service, s.doc.Service
 	}
-	b.add(rename)
+	for _, c := range slices.Clone(b.there) {
+		if c.Foreign == "" && c.State.Alive() && publishes(c, s.doc) && b.in.rule(RuleC15GiveWay) {
+			b.stop(c)
+		}
+	}
+	if s.last != nil && (s.next == nil || b.named(*s.next) != s.doc.Name) {
+		b.add(rename)
+	}
 	b.add(start)
-	if s.old != nil {
-		b.add(fleet.Task{Kind: fleet.TaskRemove, Service: s.doc.Service, ContainerID: s.old.ID})
+}
+
+// publishes reports whether the container has a host port that the document needs.
+func publishes(c fleet.Container, doc fleet.ServiceDocument) bool {
+	return slices.ContainsFunc(doc.Ports, func(p fleet.PortDocument) bool {
+		for port, host := range c.Ports {
+			if host == p.Host && strings.HasSuffix(port, "/"+p.Protocol) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// namesBack gives every service's container its name.
+func (b *builder) namesBack() {
+	for _, s := range b.seen.services {
+		b.nameBack(s)
 	}
 }
 
-// waiting reports whether a container of the desired document waits under the
-// temporary name: an interrupted replace goes on with it.
-func (s serviceView) waiting() bool { return s.next != nil && s.next.Digest == s.doc.Digest }
+// nameBack gives a service's container the service's name. Where another server's bears that,
+// it gives up what is not its own, for that may be what the other one waits for (C15).
+func (b *builder) nameBack(s serviceView) {
+	c := s.current()
+	if c == nil || !b.in.rule(RuleC15Names) {
+		return
+	}
+	holder := b.at(func(o fleet.Container) bool { return o.Name == s.doc.Name })
+	switch {
+	case b.named(*c) == s.doc.Name:
+	case holder == nil || holder.Foreign == "":
+		b.free(s.doc.Name)
+		b.rename(*c, s.doc.Name)
+	case holder.Account != "" && !slices.Contains(spareNames(s.doc, *c), b.named(*c)):
+		b.rename(*c, b.spareName(*c))
+	}
+}
+
+// free takes a name from what of ours bears it and is not the service's own container.
+func (b *builder) free(name string) {
+	c := b.at(func(c fleet.Container) bool { return c.Name == name })
+	switch {
+	case c == nil || c.Foreign != "" || c.ID == "":
+	case b.needless(*c):
+		b.takeAway(*c)
+	default:
+		b.rename(*c, b.spareName(*c))
+	}
+}
+
+// needless reports whether nothing needs the container.
+func (b *builder) needless(c fleet.Container) bool {
+	return slices.ContainsFunc(slices.Concat(b.seen.services, b.seen.left), func(s serviceView) bool {
+		return slices.ContainsFunc(s.rest, func(o fleet.Container) bool { return o.ID == c.ID })
+	})
+}
+
+// spareName is a name that the container may have until its own is free.
+func (b *builder) spareName(c fleet.Container) string {
+	doc := fleet.ServiceDocument{Name: b.in.Desired.Instance + "-" + c.Service}
+	for _, s := range b.seen.services {
+		if s.doc.Service == c.Service {
+			doc = s.doc
+		}
+	}
+	names := append([]string{doc.Name}, spareNames(doc, c)...)
+	i := slices.IndexFunc(names, func(name string) bool {
+		return b.at(func(o fleet.Container) bool { return o.Name == name }) == nil
+	})
+	return names[max(i, 0)]
+}
+
+// spareNames are names of a service's container that does not have the service's; the last
+// is free for certain.
+func spareNames(doc fleet.ServiceDocument, c fleet.Container) []string {
+	return []string{doc.RetiredName(), doc.TemporaryName(), doc.Name + "-" + c.ID[:min(len(c.ID), 12)]}
+}
+
+// at returns what is there once the tasks so far are done.
+func (b *builder) at(is func(fleet.Container) bool) *fleet.Container {
+	if i := slices.IndexFunc(b.there, is); i >= 0 {
+		c := b.there[i]
+		return &c
+	}
+	return nil
+}
+
+// named is the container's name once the tasks so far are done.
+func (b *builder) named(c fleet.Container) string {
+	if now := b.at(func(o fleet.Container) bool { return o.ID == c.ID }); now != nil {
+		return now.Name
+	}
+	return c.Name
+}
+
+// becomes changes what is there once the tasks so far are done.
+func (b *builder) becomes(c fleet.Container, change func(*fleet.Container)) {
+	for i := range b.there {
+		if b.there[i].ID == c.ID {
+			change(&b.there[i])
+		}
+	}
+}
+
+func (b *builder) rename(c fleet.Container, name string) {
+	b.add(fleet.Task{Kind: fleet.TaskRename, Service: c.Service, ContainerID: c.ID, Name: name})
+	b.becomes(c, func(c *fleet.Container) { c.Name = name })
+}
+
+// all are the service's containers.
+func (s serviceView) all() []fleet.Container {
+	all := slices.Clone(s.rest)
+	for _, c := range []*fleet.Container{s.next, s.last} {
+		if c != nil {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
 
 // cleanUp plans the removal of labelled leftovers of no active plan (C4).
 func (b *builder) cleanUp() {
@@ -231,11 +388,9 @@ func (b *builder) cleanUp() {
 		return
 	}
 	for _, s := range b.seen.services {
-		if s.main == nil {
-			continue
+		for _, c := range s.rest {
+			b.takeAway(c)
 		}
-		b.takeAway(s.doc.Service, s.next)
-		b.takeAway(s.doc.Service, s.old)
 	}
 }
 
@@ -246,30 +401,31 @@ func (b *builder) destroy(s fleet.Status) {
 		b.deleteResource()
 		return
 	}
+	b.there = slices.Clone(s.Containers)
 	for _, c := range s.Containers {
-		b.takeAway(c.Service, &c)
+		b.takeAway(c)
 	}
 	if len(b.tasks) > 0 || !s.VolumesRemoved {
 		b.add(fleet.Task{Kind: fleet.TaskRemoveVolumes})
 	}
 }
 
-func (b *builder) takeAway(service string, c *fleet.Container) {
-	if c == nil {
-		return
-	}
-	b.stop(service, c)
-	b.add(fleet.Task{Kind: fleet.TaskRemove, Service: service, ContainerID: c.ID})
+func (b *builder) takeAway(c fleet.Container) {
+	b.stop(c)
+	b.add(fleet.Task{Kind: fleet.TaskRemove, Service: c.Service, ContainerID: c.ID})
+	b.there = slices.DeleteFunc(b.there, func(o fleet.Container) bool { return o.ID == c.ID })
 }
 
-// stop plans the end of a container that runs, or that the engine is about to run.
-func (b *builder) stop(service string, c *fleet.Container) {
-	if c == nil || c.State != fleet.ContainerRunning {
+// stop plans the end of a container that runs, unless an earlier task does.
+func (b *builder) stop(c fleet.Container) {
+	now := b.at(func(o fleet.Container) bool { return o.ID == c.ID })
+	if now == nil || !now.State.Alive() {
 		return
 	}
 	grace := fleet.Duration(30 * time.Second)
-	if i := slices.IndexFunc(b.seen.services, func(s serviceView) bool { return s.doc.Service == service }); i >= 0 {
+	if i := slices.IndexFunc(b.seen.services, func(s serviceView) bool { return s.doc.Service == c.Service }); i >= 0 {
 		grace = b.seen.services[i].doc.GracePeriod
 	}
-	b.add(fleet.Task{Kind: fleet.TaskStop, Service: service, ContainerID: c.ID, Grace: grace})
+	b.add(fleet.Task{Kind: fleet.TaskStop, Service: c.Service, ContainerID: c.ID, Grace: grace})
+	b.becomes(c, func(c *fleet.Container) { c.State = fleet.ContainerExited })
 }

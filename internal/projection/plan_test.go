@@ -28,20 +28,29 @@ func TestC4_planOfWhatIsThere(t *testing.T) {
 		{"C2 never started: started", []boxes{has("", "v1", same, created)}, "start cache"},
 		{"C2 running: adopted", []boxes{has("", "v1", same, running)}, "-"},
 		{"C4 another document: prepared, then swapped", []boxes{has("", "v0", other, running)}, "create cache as -next; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
-		{"C4 another document, exited", []boxes{has("", "v0", other, exited)}, "create cache as -next; rename cache as -old; rename cache as itself; start cache; remove cache"},
+		{"C14 another document, exited: started, whatever it takes to replace it", []boxes{has("", "v0", other, exited)}, "start cache"},
 		{"C4 prepared already", []boxes{has("", "v0", other, running), has("-next", "v1", same, created)}, "stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
 		{"C4 prepared for another document", []boxes{has("", "v0", other, running), has("-next", "v2", "c/v2", created)}, "create cache as -next; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
 		{"C4 old stopped and renamed", []boxes{has("-old", "v0", other, exited), has("-next", "v1", same, created)}, "rename cache as itself; start cache; remove cache"},
 		{"C4 old renamed, runs", []boxes{has("-old", "v0", other, running), has("-next", "v1", same, created)}, "stop cache; rename cache as itself; start cache; remove cache"},
-		{"C4 new renamed", []boxes{has("", "v1", same, created), has("-old", "v0", other, exited)}, "start cache"},
+		{"C4 new renamed", []boxes{has("", "v1", same, created), has("-old", "v0", other, exited)}, "start cache; remove cache"},
 		{"C4 an old of an earlier plan is in the way", []boxes{has("", "v0", other, running), has("-old", "v9", "c/v9", exited)}, "create cache as -next; remove cache; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
-		{"C4 only the old one runs", []boxes{has("-old", "v0", other, running)}, "create cache as itself; stop cache; start cache"},
+		{"C4 only the old one runs", []boxes{has("-old", "v0", other, running)}, "rename cache as itself; create cache as -next; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
+		{"C14 put aside and not prepared: started under its name", []boxes{has("-old", "v0", other, exited)}, "start cache; rename cache as itself"},
+		{"C14 put aside, and what was to follow is of yet another document", []boxes{has("-old", "v0", other, exited), has("", "v2", "c/v2", created)}, "start cache; remove cache; rename cache as itself"},
+		{"C15 renamed by hand", []boxes{has("-by-hand", "v1", same, running)}, "rename cache as itself"},
+		{"C15 renamed by hand, ended", []boxes{has("-by-hand", "v1", same, exited)}, "start cache; rename cache as itself"},
+		{"C15 renamed by hand, another document", []boxes{has("-by-hand", "v0", other, running)}, "rename cache as itself; create cache as -next; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
+		{"C15 renamed by hand to the name of what waits", []boxes{has("-next", "v0", other, running)}, "rename cache as itself; create cache as -next; stop cache; rename cache as -old; rename cache as itself; start cache; remove cache"},
+		{"C2 paused: goes on", []boxes{has("", "v1", same, fleet.ContainerPaused)}, "start cache"},
+		{"C4 another document, paused: goes on first", []boxes{has("", "v0", other, fleet.ContainerPaused)}, "start cache"},
 		{"C4 leftovers of no plan", []boxes{has("", "v1", same, running), has("-next", "v2", "c/v2", created), has("-old", "v0", other, running)}, "remove cache; stop cache; remove cache"},
 		{"C4 a service that left the document", []boxes{has("", "v1", same, running), func(s *sim) { s.put("kura-acme-eu-gone", "gone", "v1", "g", running, false) }}, "stop gone; remove gone"},
 		{"C7 a foreign container of the name", []boxes{func(s *sim) { s.put(name, "", "v1", "", running, true) }}, "-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSim(variant{})
+			s.status = &fleet.Status{Status: fleet.StatusProvisioning, Generation: 1, Revision: s.desired().Revision, Admitted: true}
 			for _, put := range c.there {
 				put(s)
 			}

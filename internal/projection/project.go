@@ -62,7 +62,7 @@ func Project(in Input) Output {
 		out.Latest = &latest
 	}
 	out.NeedFreshRead = t.seen.readable && (!t.seen.fresh || t.asks()) && t.s.Plan == nil
-	out.MayAct = t.seen.readable && !blocked(t.s.Holds)
+	out.MayAct = t.seen.readable && !t.halts(t.s.Plan)
 	out.Unsettled = Unsettled(t.s)
 	out.Pending = t.pending()
 	out.Due = nextDue(in, out)
@@ -147,6 +147,16 @@ func blocked(hs []fleet.Hold) bool {
 	return slices.ContainsFunc(hs, func(h fleet.Hold) bool { return h.Kind != fleet.HoldOwnership })
 }
 
+// halts reports whether the holds stop the plan. What was stopped by us is put back whatever
+// holds (C14), but by whoever leads; so is a stop brought to its end that was begun by a
+// process that is no more.
+func (t *turn) halts(p *fleet.Plan) bool {
+	if mends(p, t.s) || p != nil && len(stoppedBy(*p)) > 0 && len(t.seen.down()) > 0 {
+		return slices.ContainsFunc(t.s.Holds, func(h fleet.Hold) bool { return h.Kind == fleet.HoldNotLeader })
+	}
+	return blocked(t.s.Holds)
+}
+
 // observing reports whether the daemon may start nothing by itself (S10).
 func (t *turn) observing() bool {
 	return cmp.Or(t.in.Intent.Remediation, t.in.Region.Remediation, fleet.RemediationHeal) == fleet.RemediationObserve
@@ -184,6 +194,7 @@ func nextDue(in Input, out Output) time.Time {
 		}
 	}
 	add(s.NextAttempt)
+	add(s.Outage.Next)
 	if p := s.Plan; p != nil {
 		add(&p.Deadline)
 		if i := p.Current(); i >= 0 {

@@ -137,8 +137,8 @@ func (t *turn) converged() {
 		document(fleet.ReasonServiceMissing, "service %s has no container", v.missing)
 	case v.differs != "":
 		document(fleet.ReasonDocumentDiffers, "service %s runs from another document", v.differs)
-	case len(v.extra) > 0:
-		document(fleet.ReasonDocumentDiffers, "service %s left the document and its container %s is still there", v.extra[0].Service, v.extra[0].Name)
+	case len(v.left) > 0:
+		document(fleet.ReasonDocumentDiffers, "service %s left the document and its container %s is still there", v.left[0].doc.Service, v.left[0].all()[0].Name)
 	case t.crashing():
 		document(fleet.ReasonCrashLoop, "service %s ends within 10 s of its start", t.crashed())
 	case v.halted != "":

@@ -45,6 +45,11 @@ const (
 	RuleS10Observe     Rule = "S10 an observing region starts nothing"
 	RuleURLOnce        Rule = "P15 the published url switches when the new one answers"
 	RuleSilence        Rule = "G1 a restart rewrites nothing"
+	RuleC14Alive       Rule = "C14 what served last is started again, whatever its successor waits for"
+	RuleC14Yield       Rule = "C14 a plan that prepares gives way to what served last"
+	RuleC14Interrupted Rule = "C14 what a plan stopped is put back, whatever holds"
+	RuleC15Names       Rule = "C15 what is ours gets its name back"
+	RuleC15GiveWay     Rule = "C15 what holds a port that another step needs gives way"
 	RuleSettledRefusal Rule = "P5 clears a refusal"
 
 	RuleK4Foreign     Rule = "K4 a foreign object is left alone"
@@ -81,6 +86,7 @@ var steps = []step{
 	{RuleS11DropHeld, (*turn).dropHeld},
 	{RuleSee, (*turn).see},
 	{RuleC11Crashes, (*turn).crashes},
+	{RuleC14Yield, (*turn).yield},
 	{RuleDeployment, (*turn).begun},
 	{RuleP5Active, (*turn).active},
 	{RuleRefused, (*turn).refused},
@@ -128,6 +134,7 @@ func (t *turn) newKey() bool {
 		t.become(fleet.StatusProvisioning, "", "")
 	}
 	t.s.Refusal, t.s.Failing, t.s.Again, t.s.Attempts, t.s.NextAttempt, t.s.Crashes, t.s.ConvergedAt = nil, nil, nil, 0, nil, nil, nil
+	t.s.Outage.Attempts, t.s.Outage.Next = 0, nil
 	t.s.Clock = fleet.StallClock{}
 	return false
 }
@@ -149,6 +156,7 @@ func (t *turn) see() bool {
 			delete(t.s.Adopted, service) // it is gone; what comes after it carries labels
 		}
 	}
+	t.outage()
 	if t.prompted() {
 		t.s.NextAttempt = nil
 		if t.s.Status == fleet.StatusFailed {
@@ -181,7 +189,7 @@ func (t *turn) prompted() bool {
 	}
 	if !t.in.kubernetes() {
 		leftovers := t.s.Failing != nil && t.s.ConvergedAt != nil && t.s.Settled == t.key() // were all there was to do
-		return t.s.ObservedImageTag != "" && t.seen.presence == absent || leftovers && t.seen.drifted()
+		return t.s.ObservedImageTag != "" && t.seen.presence == absent || leftovers && !(t.seen.image.equal() && t.seen.document && t.seen.running)
 	}
 	was, is := t.s.Resource, t.in.Seen.Instance.Resource
 	if was == nil {
@@ -224,7 +232,7 @@ func (t *turn) refused() bool {
 func (t *turn) stall() bool {
 	c := &t.s.Clock
 	adopted := t.seen.fresh && t.seen.presence == present && t.seen.document && t.seen.running
-	if c.Cause != "" || t.s.Plan != nil || adopted {
+	if c.Cause != "" || t.s.Plan != nil && t.s.Plan.Cause != fleet.CauseOutage || adopted {
 		startClock(c, t.cause(), t.in.Now)
 	}
 	if at := expiry(*c, t.in.Region.StallAfter.Std()); at != nil && !at.After(t.in.Now) {
@@ -335,7 +343,7 @@ func (t *turn) destroy() bool {
 	if t.s.Status != fleet.StatusDestroying {
 		t.become(fleet.StatusDestroying, fleet.ReasonDeleting, "")
 		t.s.PublishedURL, t.s.Aliases, t.s.Refusal, t.s.Failing, t.s.Again, t.s.Attempts, t.s.NextAttempt = "", nil, nil, nil, nil, 0, nil
-		t.s.Crashes, t.s.Clock, t.s.Admitted, t.s.ConvergedAt, t.s.RollOut = nil, fleet.StallClock{}, false, nil, nil
+		t.s.Crashes, t.s.Clock, t.s.Admitted, t.s.ConvergedAt, t.s.RollOut, t.s.Outage = nil, fleet.StallClock{}, false, nil, nil, fleet.Outage{}
 	}
 	t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision
 	if t.latest.Status.Open() {

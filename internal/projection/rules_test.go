@@ -18,6 +18,7 @@ var rules = []Rule{
 	RuleP10Stall, RuleP4Absent, RuleC7Foreign, RuleP7Image, RuleDeployment, RuleP9Retry, RuleP9Prompt, RuleG4Admission, RuleWakeUp,
 	RuleP14Document, RuleC2Restart, RuleC4Leftovers, RuleEffectsGuard, RuleP18Absence, RuleClockHeld,
 	RuleS10Observe, RuleURLOnce, RuleSettledRefusal, RuleSilence,
+	RuleC14Alive, RuleC14Yield, RuleC14Interrupted, RuleC15Names, RuleC15GiveWay,
 }
 
 // kubeRules are those of Kubernetes regions.
@@ -33,7 +34,7 @@ var kubeRules = []Rule{
 func TestExploration_noticesEveryDroppedRule(t *testing.T) {
 	t.Parallel()
 	for _, rule := range slices.Concat(rules, kubeRules) {
-		v := variant{kube: slices.Contains(kubeRules, rule)}
+		v := variant{kube: slices.Contains(kubeRules, rule), helper: rule == RuleC15GiveWay, ports: rule == RuleC15GiveWay}
 		begin := starts(v)
 		t.Run(string(rule), func(t *testing.T) {
 			t.Parallel()

@@ -27,11 +27,12 @@ type sim struct {
 	silent  bool // kurad has just started and heard of nothing
 	variant
 
-	boxes  map[string]box // by name
-	nextID int
-	late   *fleet.Task // an unanswered task whose effect still lands
-	exits  int         // quick exits, ever
-	quick  int         // those of the carrier that kurad cannot have missed, since it last stayed up
+	boxes   map[string]box // by name
+	nextID  int
+	late    *fleet.Task     // an unanswered task whose effect still lands
+	exits   int             // quick exits, ever
+	quick   int             // those of the carrier that kurad cannot have missed, since it last stayed up
+	stopped map[string]bool // services that kurad stopped, and has started nothing in their place
 
 	exact   bool // each reason of an endpoint makes another state
 	telling bool // events are kept
@@ -49,6 +50,7 @@ type sim struct {
 // variant is what the region declares.
 type variant struct {
 	helper bool // a second service
+	ports  bool // and both have fixed ports, which the second document exchanges
 	global bool // a global host
 	kube   bool // a KuraInstance and not containers
 }
@@ -65,6 +67,9 @@ type faults struct {
 	full       bool // no place under max_unsettled
 	follower   bool // another kurad leads
 	crash      bool // what is started ends at once
+	noImage    bool // what is declared cannot be had
+	hangs      bool // a pull does not end
+	noStart    bool // what is declared cannot be started, unless it served before
 	lag        bool // listings are older than the world, until a fresh one is asked for
 	kubeFaults
 }
@@ -78,13 +83,14 @@ type box struct {
 	image             string // what the engine calls it; "": by its tag
 	state             fleet.ContainerState
 	foreign           bool
+	port              int // of the host; 0: none
 	started, finished time.Time
 }
 
 var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 func newSim(v variant) *sim {
-	s := &sim{now: epoch, boxes: map[string]box{}, variant: v}
+	s := &sim{now: epoch, boxes: map[string]box{}, stopped: map[string]bool{}, variant: v}
 	s.intent = fleet.Intent{Server: fleet.Server{Account: "acme", Region: "eu", ImageTag: "v1"}, Generation: 1, Deployment: 1}
 	s.latest = fleet.Deployment{Account: "acme", Region: "eu", Seq: 1, ImageTag: "v1", Generation: 1, Status: fleet.DeploymentPending, CreatedAt: epoch}
 	return s
@@ -92,7 +98,7 @@ func newSim(v variant) *sim {
 
 func (s *sim) clone() *sim {
 	c := *s
-	c.boxes = maps.Clone(s.boxes)
+	c.boxes, c.stopped = maps.Clone(s.boxes), maps.Clone(s.stopped)
 	return &c
 }
 
@@ -121,6 +127,13 @@ func (s *sim) desired() fleet.Desired {
 		d.Containers.Services = append(d.Containers.Services, fleet.ServiceDocument{
 			Service: "proxy", Name: "kura-acme-eu-proxy", Image: "localhost/proxy:1", Digest: fmt.Sprintf("p/%d", s.doc),
 		})
+		for i := range d.Containers.Services {
+			if !s.ports {
+				break
+			}
+			port := 1001 + (i+s.doc)%2
+			d.Containers.Services[i].Ports = []fleet.PortDocument{{Name: "http", Container: 8080, Host: port, Protocol: "tcp"}}
+		}
 	}
 	return d
 }
@@ -147,6 +160,9 @@ func (s *sim) look() {
 		case b.service == "proxy":
 			c.Image = "localhost/proxy:1"
 		}
+		if b.port != 0 && b.state.Alive() {
+			c.Ports = map[string]int{"8080/tcp": b.port}
+		}
 		if b.foreign {
 			c = fleet.Container{Name: name, ID: b.id, Image: c.Image, State: b.state, Foreign: "server other/eu of environment staging"}
 		}
@@ -163,7 +179,23 @@ func (s *sim) serving() bool {
 	if s.kube {
 		return s.endpoint == "" && s.ours() && s.obj.observed != ""
 	}
-	return s.endpoint == "" && s.boxes["kura-acme-eu-cache"].state == fleet.ContainerRunning
+	return s.endpoint == "" && s.carrier().state == fleet.ContainerRunning
+}
+
+// carrier is the box of the carrier that served last, whatever it is called.
+func (s *sim) carrier() box { return s.last("cache") }
+
+// last is the box of a service that served last.
+func (s *sim) last(service string) box {
+	last := box{}
+	for _, name := range slices.Sorted(maps.Keys(s.boxes)) {
+		b := s.boxes[name]
+		served := b.service == service && !b.foreign && b.state != fleet.ContainerCreated
+		if served && (last.id == "" || b.state == fleet.ContainerRunning) {
+			last = b
+		}
+	}
+	return last
 }
 
 func (s *sim) probe(url string) fleet.ProbeObservation {
@@ -232,6 +264,10 @@ func (s *sim) act() string {
 	if s.late != nil && s.late.ID == task.ID && s.tasks != unanswered {
 		s.land() // tasks are idempotent: an answer to a later try settles the first
 	}
+	if s.hangs && task.Kind == fleet.TaskPull {
+		s.status = &st
+		return ""
+	}
 	o := fleet.Outcome{Class: fleet.ClassOK, Answered: true, At: s.now}
 	complaint := ""
 	switch s.tasks {
@@ -245,6 +281,10 @@ func (s *sim) act() string {
 			s.late = &copied
 		}
 	default:
+		if s.refuses(task) {
+			o.Class, o.Reason, o.Message = fleet.ClassRefused, fleet.ReasonImagePullFailed, "it cannot be had"
+			break
+		}
 		known := task.Digest == "" || s.kube && task.Digest == s.desired().Revision || !s.kube && slices.ContainsFunc(s.desired().Containers.Services, func(d fleet.ServiceDocument) bool { return d.Digest == task.Digest })
 		if !known { // the document of an earlier intent is rendered no more
 			o.Class, o.Reason = fleet.ClassTransient, fleet.ReasonDrifted
@@ -259,6 +299,22 @@ func (s *sim) act() string {
 	st.Plan.Record(i, o)
 	s.status = &st
 	return complaint
+}
+
+// refuses reports whether the engine refuses the task for what is declared.
+func (s *sim) refuses(task fleet.Task) bool {
+	wanted := func(digest string) bool { return strings.HasPrefix(digest, "c/"+s.intent.ImageTag+"/") }
+	switch task.Kind {
+	case fleet.TaskPull, fleet.TaskCreate:
+		return s.noImage && wanted(task.Digest)
+	case fleet.TaskStart:
+		for _, b := range s.boxes {
+			if b.id == task.ContainerID {
+				return s.noStart && b.state == fleet.ContainerCreated && wanted(b.dig)
+			}
+		}
+	}
+	return false
 }
 
 // effect is what the engine does.
@@ -294,18 +350,29 @@ func (s *sim) effect(t fleet.Task, o *fleet.Outcome) string {
 		if rest, ok := strings.CutPrefix(t.Digest, "c/"); ok {
 			tag, _, _ = strings.Cut(rest, "/")
 		}
-		s.boxes[t.Name] = box{id: fmt.Sprintf("id%d", s.nextID), service: t.Service, tag: tag, dig: t.Digest, state: fleet.ContainerCreated}
+		made := box{id: fmt.Sprintf("id%d", s.nextID), service: t.Service, tag: tag, dig: t.Digest, state: fleet.ContainerCreated}
+		for _, doc := range s.desired().Containers.Services {
+			if doc.Service == t.Service && len(doc.Ports) > 0 {
+				made.port = doc.Ports[0].Host
+			}
+		}
+		s.boxes[t.Name] = made
 		o.ContainerID = fmt.Sprintf("id%d", s.nextID)
 	case fleet.TaskStop:
 		if name == "" {
 			return ""
 		}
-		if b.state == fleet.ContainerRunning {
+		was := b.state
+		if was.Alive() {
 			b.state, b.finished = fleet.ContainerExited, s.now
 		}
 		s.boxes[name] = b
-		_, waits := s.boxes[name+"-next"]
-		if s.intent.Deleting == nil && name == "kura-acme-eu-cache" && !waits {
+		if s.intent.Deleting != nil || was != fleet.ContainerRunning {
+			return ""
+		}
+		s.stopped[b.service] = s.last(b.service).state != fleet.ContainerRunning
+		waits := slices.ContainsFunc(slices.Collect(maps.Values(s.boxes)), func(o box) bool { return o.service == "cache" && o.id != b.id })
+		if s.stopped["cache"] && !waits {
 			return "an endpoint is taken away before its successor waits: " + t.Describe()
 		}
 	case fleet.TaskRename:
@@ -327,6 +394,13 @@ func (s *sim) effect(t fleet.Task, o *fleet.Outcome) string {
 			gone()
 			return ""
 		}
+		for _, x := range s.boxes {
+			if x.id != b.id && x.state.Alive() && x.port != 0 && x.port == b.port {
+				o.Class, o.Reason, o.Message = fleet.ClassRefused, fleet.ReasonStartFailed, "its port is in use"
+				return ""
+			}
+		}
+		s.stopped[b.service] = false
 		if b.state != fleet.ContainerRunning {
 			b.state, b.started = fleet.ContainerRunning, s.now
 			if s.crash {
@@ -338,7 +412,7 @@ func (s *sim) effect(t fleet.Task, o *fleet.Outcome) string {
 		}
 		o.ContainerID = b.id
 	case fleet.TaskRemove:
-		if name != "" && b.state == fleet.ContainerRunning {
+		if name != "" && b.state.Alive() {
 			gone()
 			return ""
 		}
@@ -375,7 +449,7 @@ func (s *sim) wait(until time.Time) {
 	if s.late != nil && !until.Before(*s.late.Deadline) {
 		s.land()
 	}
-	if b := s.boxes["kura-acme-eu-cache"]; b.state == fleet.ContainerRunning && until.Sub(b.started) >= stableRun {
+	if b := s.carrier(); b.state == fleet.ContainerRunning && until.Sub(b.started) >= stableRun {
 		s.quick = 0
 	}
 	s.now = until

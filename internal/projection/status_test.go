@@ -120,7 +120,7 @@ func TestP2_unreadableKeepsTheHoldAndTheIntendedPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := play(t, settledOn(variant{}))
 			hold(&p.faults)
-			p.kill()
+			p.remove()
 			p.turn()
 			before := p.status.Clone()
 			p.unreadable = true
@@ -236,7 +236,7 @@ func TestP6_equalImageWithoutTheGateLeavesTheStatus(t *testing.T) {
 		reason  fleet.Reason
 	}{
 		{"document", func(p *script) { p.doc, p.full = 1, true }, fleet.VerdictHeld, fleet.ReasonAdmission},
-		{"stopped", func(p *script) { p.kill(); p.full = true }, fleet.VerdictHeld, fleet.ReasonAdmission},
+		{"stopped", func(p *script) { p.kill(); p.paused = true }, fleet.VerdictHeld, fleet.ReasonPaused},
 		{"url", func(p *script) { p.doc, p.endpoint = 2, fleet.ReasonTLSNotReady }, fleet.VerdictProgressing, fleet.ReasonURLMove},
 		{"endpoint", func(p *script) { p.endpoint = fleet.ReasonTLSNotReady }, fleet.VerdictConverged, fleet.ReasonEndpointNotReady},
 	} {

@@ -129,7 +129,7 @@ func (e *engine) Execute(ctx context.Context, key fleet.ServerKey, _ string, tas
 	if task.Kind == fleet.TaskPull {
 		took = e.pulling[task.Image]
 	}
-	if b := e.boxes[task.ContainerID]; task.Kind == fleet.TaskStop && b != nil && b.stubborn && b.State == fleet.ContainerRunning {
+	if b := e.boxes[task.ContainerID]; task.Kind == fleet.TaskStop && b != nil && b.stubborn && b.State.Alive() {
 		took += task.Grace.Std()
 	}
 	e.mu.Unlock()
@@ -185,7 +185,7 @@ func (e *engine) create(key fleet.ServerKey, task fleet.Task, doc *fleet.Service
 func (e *engine) change(task fleet.Task, b *box) fleet.Outcome {
 	switch task.Kind {
 	case fleet.TaskStop:
-		if b == nil || b.State != fleet.ContainerRunning {
+		if b == nil || !b.State.Alive() {
 			return done(task.ContainerID)
 		}
 		e.exit(b, 0)
@@ -224,7 +224,7 @@ func (e *engine) change(task fleet.Task, b *box) fleet.Outcome {
 		if b == nil {
 			return done(task.ContainerID)
 		}
-		if b.State == fleet.ContainerRunning {
+		if b.State.Alive() {
 			return replan("container %s runs", b.Name)
 		}
 		e.drop(b)

@@ -108,7 +108,7 @@ func (e *Endpoint) inspect(ctx context.Context, ref string) (*container.InspectR
 func nameOf(c *container.InspectResponse) string { return strings.TrimPrefix(c.Name, "/") }
 
 func runs(c *container.InspectResponse) bool {
-	return stateOf(string(c.State.Status)) == fleet.ContainerRunning
+	return stateOf(string(c.State.Status)).Alive()
 }
 
 // done is a task's success with the container it was about.

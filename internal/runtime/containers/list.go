@@ -15,7 +15,7 @@ import (
 )
 
 // List returns all containers of the engine, foreign ones included, sorted by name.
-// It is one listing; only ours that do not run are looked at one by one, for how they
+// It is one listing; only ours that have no process are looked at one by one, for how they
 // ended. Ours are those that our labels say, and those with one of the adopted ids.
 func (e *Endpoint) List(ctx context.Context, adopted ...string) ([]fleet.Container, error) {
 	if err := e.meet(ctx); err != nil {
@@ -28,7 +28,7 @@ func (e *Endpoint) List(ctx context.Context, adopted ...string) ([]fleet.Contain
 	out := make([]fleet.Container, 0, len(listed.Items))
 	for _, item := range listed.Items {
 		c := e.observed(item)
-		if (c.Foreign == "" || slices.Contains(adopted, c.ID)) && c.State != fleet.ContainerRunning {
+		if (c.Foreign == "" || slices.Contains(adopted, c.ID)) && !c.State.Alive() {
 			gone, err := e.readExit(ctx, &c)
 			if err != nil {
 				return nil, fmt.Errorf("list containers of endpoint %q: inspect %s: %w", e.cfg.Name, c.Name, err)
@@ -93,13 +93,15 @@ func (e *Endpoint) readExit(ctx context.Context, c *fleet.Container) (gone bool,
 }
 
 // stateOf maps what Docker and Podman call a container's state to the nearest of
-// ours: running is what still has a process.
+// ours: running and paused is what still has a process.
 func stateOf(s string) fleet.ContainerState {
 	switch s {
 	case "created", "configured", "initialized":
 		return fleet.ContainerCreated
-	case "running", "paused", "restarting", "stopping":
+	case "running", "restarting", "stopping":
 		return fleet.ContainerRunning
+	case "paused":
+		return fleet.ContainerPaused
 	default: // exited, stopped, dead, removing
 		return fleet.ContainerExited
 	}

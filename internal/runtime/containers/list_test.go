@@ -58,10 +58,10 @@ func TestC1_oneListingAndOnlyStoppedOnesAreLookedAt(t *testing.T) {
 	running.Name, running.ID, running.State = "running", "running-id", fleet.ContainerRunning
 	exited.Name, exited.ID, exited.State, exited.ExitCode, exited.Started, exited.Finished = "exited", "exited-id", fleet.ContainerExited, 3, &started, &finished
 	want := []fleet.Container{
-		{Name: "database", ID: "database-id", Image: "localhost/kura:v1", State: fleet.ContainerRunning, Foreign: fleet.NotByKurad, Ports: ours.Ports},
+		{Name: "database", ID: "database-id", Image: "localhost/kura:v1", State: fleet.ContainerPaused, Foreign: fleet.NotByKurad, Ports: ours.Ports},
 		exited,
 		// It carries one of our labels: it is not what can be adopted, nor what a task touches.
-		{Name: "half", ID: "half-id", Image: "localhost/kura:v1", State: fleet.ContainerRunning, Foreign: "labelled for account \"umbra\", region \"\" and no environment", Ports: ours.Ports},
+		{Name: "half", ID: "half-id", Image: "localhost/kura:v1", State: fleet.ContainerPaused, Foreign: "labelled for account \"umbra\", region \"\" and no environment", Ports: ours.Ports},
 		running,
 		{Name: "theirs", ID: "theirs-id", Image: "localhost/kura:v1", State: fleet.ContainerExited, Foreign: "server acme/eu of environment production", Ports: ours.Ports},
 	}

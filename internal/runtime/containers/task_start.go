@@ -15,13 +15,17 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// start starts the container.
+// start starts the container, or lets one that is paused go on.
 func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
 	if seen == nil {
 		return replan("container %s to start is gone", short(r.task.ContainerID))
 	}
-	if runs(seen) {
+	switch stateOf(string(seen.State.Status)) {
+	case fleet.ContainerRunning:
 		return done(seen.ID)
+	case fleet.ContainerPaused:
+		return r.goOn(ctx, seen)
+	case fleet.ContainerCreated, fleet.ContainerExited:
 	}
 	// A folder may have become a link to elsewhere since the container was made (C10).
 	for _, m := range seen.Mounts {
@@ -52,7 +56,23 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 	return r.failed(opStart, err)
 }
 
-// portTaken says which running container publishes a port of c already. Starting c
+// goOn unpauses the container, whoever paused it (C2).
+func (r run) goOn(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
+	_, err := r.engine.ContainerUnpause(ctx, seen.ID, client.ContainerUnpauseOptions{})
+	if err == nil {
+		return done(seen.ID)
+	}
+	now, lookErr := r.inspect(ctx, seen.ID)
+	switch {
+	case errdefs.IsNotFound(lookErr):
+		return replan("container %s to unpause is gone", short(seen.ID))
+	case lookErr == nil && stateOf(string(now.State.Status)) != fleet.ContainerPaused:
+		return replan("container %s is not paused any more", nameOf(seen)) // what it is now decides
+	}
+	return r.failed(opStart, err)
+}
+
+// portTaken says which container with a process publishes a port of c already. Starting c
 // would not only fail: Podman with netavark, seen with 4.3.1, takes the other's port
 // rule away with the failed start's, and the other container answers no more.
 func (e *Endpoint) portTaken(ctx context.Context, c *container.InspectResponse) (string, error) {
@@ -64,7 +84,7 @@ func (e *Endpoint) portTaken(ctx context.Context, c *container.InspectResponse) 
 		return "", err
 	}
 	for _, other := range listed.Items {
-		if other.ID == c.ID || stateOf(string(other.State)) != fleet.ContainerRunning {
+		if other.ID == c.ID || !stateOf(string(other.State)).Alive() {
 			continue
 		}
 		for _, theirs := range other.Ports {

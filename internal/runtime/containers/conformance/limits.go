@@ -100,11 +100,31 @@ func frozen(x *trial) {
 	doc := x.doc("cache", x.target.V1)
 	id := x.running(doc)
 	x.freeze(id)
-	x.wantState(doc.Name, id, fleet.ContainerRunning)
+	x.wantState(doc.Name, id, fleet.ContainerPaused)
 	if o := x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10), Tries: 1}, doc); o.Forced {
 		x.Error("the stop was forced")
 	}
 	x.wantState(doc.Name, id, fleet.ContainerExited)
+}
+
+// goesOn: what is paused holds its port, is not removed, and is unpaused by a start.
+func goesOn(x *trial) {
+	doc := x.doc("cache", x.target.V1)
+	id := x.running(doc)
+	began := x.inspect(id).Container.State.StartedAt
+	x.freeze(id)
+	if got := x.wantState(doc.Name, id, fleet.ContainerPaused); got.Ports["8080/tcp"] != doc.Ports[0].Host {
+		x.Errorf("a paused container publishes %v, want 8080/tcp on %d", got.Ports, doc.Ports[0].Host)
+	}
+	x.wantOutcome(x.do(x.staging, fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc), fleet.ClassTransient, fleet.ReasonDrifted)
+	for range 2 {
+		x.ok(fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc)
+		x.wantState(doc.Name, id, fleet.ContainerRunning)
+	}
+	x.wantAnswer(doc, "v1")
+	if now := x.inspect(id).Container.State.StartedAt; now != began {
+		x.Errorf("it was started anew at %s, before at %s", now, began)
+	}
 }
 
 // hostPaths: C10.

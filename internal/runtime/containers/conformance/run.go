@@ -43,6 +43,7 @@ func Run(t *testing.T, target Target) {
 		{"C6_L62_ignoredStopSignalIsKilledAfterItsGraceAndSaid", killedAfterGrace},
 		{"C6_stopSendsTheSignalOfTheContainer", ownSignal},
 		{"C6_frozenContainerIsStopped", frozen},
+		{"C2_pausedContainerGoesOn", goesOn},
 		{"C7_foreignContainerIsNeverTouched", foreignContainer},
 		{"C7_environmentsShareAnEngine", twoEnvironments},
 		{"C9_whatTheEngineRunsByItselfIsNotAdopted", selfRun},
