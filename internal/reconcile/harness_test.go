@@ -21,7 +21,8 @@ type world struct {
 	t        *testing.T
 	env      fleet.Environment
 	memory   *store.Memory
-	below    *counter // on memory
+	below    *counter
+	really   bool // in real time
 	records  *store.Records
 	view     *store.View
 	engines  map[string]*engine
@@ -46,15 +47,21 @@ func virtual(t *testing.T, test func(*world)) {
 }
 
 func newWorld(t *testing.T) *world {
+	memory := store.NewMemory()
+	w := newWorldOn(t, memory)
+	w.memory = memory
+	return w
+}
+
+func newWorldOn(t *testing.T, below store.Store) *world {
 	env, err := fleet.NewEnvironment("staging", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, env: env, memory: store.NewMemory(), engines: map[string]*engine{"local": newEngine()}, clusters: map[string]*apiserver{"prod": newAPIServer()}, sick: map[string]fleet.Reason{}, handles: map[string]string{},
+		t: t, env: env, below: &counter{Store: below}, engines: map[string]*engine{"local": newEngine()}, clusters: map[string]*apiserver{"prod": newAPIServer()}, sick: map[string]fleet.Reason{}, handles: map[string]string{},
 		unsettled: map[string]map[fleet.ServerKey]bool{}, most: map[string]int{}, running: map[fleet.ServerKey]string{},
 	}
-	w.below = &counter{Store: w.memory}
 	w.records = store.NewRecords(w.below, env.Name)
 	w.must(w.records.Prepare(t.Context()))
 	w.view = store.NewView(w.records, nil)
@@ -74,7 +81,7 @@ func (w *world) close() {
 	}
 	w.end()
 	w.ended.Wait()
-	w.must(w.memory.Close())
+	w.must(w.below.Close())
 }
 
 func (w *world) must(err error) {

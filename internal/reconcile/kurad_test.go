@@ -81,7 +81,9 @@ func (w *world) start(o options) *kurad {
 	if !o.deaf {
 		unsubscribe = w.view.Subscribe(k.heard)
 	}
-	synctest.Wait() // the view has taken everything in
+	if !w.really {
+		synctest.Wait() // the view has taken everything in
+	}
 	k.end = func() { cancel(); unsubscribe() }
 	k.ended.Go(func() { watcher.Run(ctx) })
 	k.ended.Go(func() { w.must(k.loop.Run(ctx)) })

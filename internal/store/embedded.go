@@ -46,6 +46,8 @@ type Embedded struct {
 	quota int64
 	tasks sync.WaitGroup
 
+	growth growth
+
 	holding sync.Mutex
 	held    map[string]*leadership // of this process, by key
 }

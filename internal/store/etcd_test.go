@@ -1,12 +1,14 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
@@ -281,5 +283,48 @@ func TestEmbedded_recordsAndViewWorkOnIt(t *testing.T) {
 		if g, ok := view.Server(acme); !ok || !cmp.Equal(g, gather(t, r, acme)) || len(view.ServerKeys()) != 1 || len(view.Regions()) != 1 {
 			t.Errorf("%s view: %+v %v, servers %v, regions %v", name, g, ok, view.ServerKeys(), view.Regions())
 		}
+	}
+}
+
+// Old revisions are forgotten by size as well as by time; those of the last minute are kept.
+func TestG12_compactionFollowsTheSizeAsWellAsTheClock(t *testing.T) {
+	s, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(t.TempDir(), "store"), Quota: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := time.Now()
+	look := func(after time.Duration) {
+		t.Helper()
+		if err := s.Look(t.Context(), now.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(revision int64) error {
+		_, err := s.List(t.Context(), "/", store.ListOptions{Revision: revision})
+		return err
+	}
+	write := func() (last int64) {
+		for range 12 {
+			last = mustPut(t, s, "/a", strings.Repeat("x", 256<<10))
+		}
+		return last
+	}
+	first := mustPut(t, s, "/a", "x")
+	look(0)
+	look(2 * time.Minute)
+	if err := at(first); err != nil {
+		t.Fatalf("revisions are forgotten although nothing grows: %v", err)
+	}
+	last := write()
+	look(2*time.Minute + 10*time.Second)
+	look(2*time.Minute + 40*time.Second)
+	young := write()
+	look(3*time.Minute + 20*time.Second)
+	if err := at(last - 1); !errors.Is(err, store.ErrCompacted) {
+		t.Errorf("a revision from more than a minute ago, in a store that grows: %v", err)
+	}
+	if err := at(young - 1); err != nil {
+		t.Errorf("a revision of the last minute: %v", err)
 	}
 }

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -14,8 +16,11 @@ import (
 
 const (
 	careInterval    = 10 * time.Minute
-	defragThreshold = 64 << 20 // do not block writes for less than this
-	fullPercent     = 80       // of the quota: Health says Full
+	lookInterval    = 10 * time.Second
+	keptAtLeast     = time.Minute // that old revisions are kept, for polls and pages, but in a full store
+	grownPercent    = 2           // of the quota: what is forgotten early is more than this
+	defragThreshold = 64 << 20    // do not block writes for less than this
+	fullPercent     = 80          // of the quota: Health says Full
 )
 
 // Health implements Store: the fullest of the members that answer. It costs a look in
@@ -73,15 +78,72 @@ func (e *Embedded) Care(ctx context.Context) error {
 	return nil
 }
 
+// growth is how the store has grown since old revisions were forgotten.
+type growth struct {
+	mu    sync.Mutex
+	from  int64  // bytes in use at the least since then; 0: not known yet
+	marks []mark // of the last minute, the oldest first
+}
+
+// mark is the revision of a moment.
+type mark struct {
+	at       time.Time
+	revision int64
+}
+
+// Look forgets old revisions early where what was written since is more than a small part of
+// the quota (G12): time alone lets those of half an hour fill it. Whoever needs one that is
+// gone lists again. A full store is given its unused space back at once. The store does so by
+// itself every ten seconds.
+func (e *Embedded) Look(ctx context.Context, now time.Time) error {
+	g := &e.growth
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h, err := e.Health(ctx)
+	if err != nil {
+		return err
+	}
+	if g.from == 0 || h.InUse < g.from {
+		g.from = h.InUse
+	}
+	kept := now.Add(-keptAtLeast)
+	if h.Full {
+		kept = now
+	}
+	var old mark
+	for len(g.marks) > 0 && !g.marks[0].at.After(kept) {
+		old, g.marks = g.marks[0], g.marks[1:]
+	}
+	g.marks = append(g.marks, mark{now, e.etcd.Server.KV().Rev()})
+	if h.InUse-g.from > h.Quota/100*grownPercent && old.revision > e.etcd.Server.KV().FirstRev() {
+		if err := e.Compact(ctx, old.revision); err != nil && !errors.Is(err, ErrCompacted) {
+			return fmt.Errorf("forget old revisions: %w", err)
+		}
+		e.log.Debug("forgot old revisions early", "bytes_in_use", h.InUse, "grown_by", h.InUse-g.from)
+		g.from = 0
+	} else if old.revision > 0 {
+		g.marks = append([]mark{old}, g.marks...) // still the newest that is old enough
+	}
+	if h.Full && h.Size-h.InUse > h.Size/4 {
+		return e.Care(ctx)
+	}
+	return nil
+}
+
 func (e *Embedded) maintain() {
-	ticker := time.NewTicker(careInterval)
-	defer ticker.Stop()
+	care, look := time.NewTicker(careInterval), time.NewTicker(lookInterval)
+	defer care.Stop()
+	defer look.Stop()
+	err := e.Care(e.life)
 	for {
-		if err := e.Care(e.life); err != nil && e.life.Err() == nil {
-			e.log.Warn("cannot look after the store, trying again later", "error", err, "interval", careInterval)
+		if err != nil && e.life.Err() == nil {
+			e.log.Warn("cannot look after the store, trying again later", "error", err)
 		}
 		select {
-		case <-ticker.C:
+		case <-care.C:
+			err = e.Care(e.life)
+		case now := <-look.C:
+			err = e.Look(e.life, now)
 		case <-e.life.Done():
 			return
 		}
