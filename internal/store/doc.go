@@ -62,6 +62,10 @@
 //     (TestG7_damagedSnapshotIsRefusedAndChangesNothing); one that was restored in part is
 //     never used, and repeated (TestG7_restoreThatWasBrokenOffIsBegunAnew).
 //
+//   - Old revisions take a small part of the quota at most, and the last tenth of it is kept
+//     for what an operator needs (TestG12_compactionFollowsTheSizeAsWellAsTheClock,
+//     TestG12_aReserveIsKeptForWhatAnOperatorNeeds).
+//
 //   - Damaged files of the embedded store are refused at once
 //     (TestG7_damagedFilesAreRefusedAtOnce), a torn end of its log is not
 //     (TestG1_logWithATornEndOpensWithEverythingAcknowledged).

@@ -320,6 +320,15 @@ func TestG12_compactionFollowsTheSizeAsWellAsTheClock(t *testing.T) {
 	look(2*time.Minute + 10*time.Second)
 	look(2*time.Minute + 40*time.Second)
 	young := write()
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+		h, err := s.Health(t.Context())
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%d bytes are in use (%v), after writes of 6 MiB", h.InUse, err)
+		}
+		if h.InUse > 6<<20 { // the file is written behind the log
+			break
+		}
+	}
 	look(3*time.Minute + 20*time.Second)
 	if err := at(last - 1); !errors.Is(err, store.ErrCompacted) {
 		t.Errorf("a revision from more than a minute ago, in a store that grows: %v", err)

@@ -21,6 +21,7 @@ const (
 	grownPercent    = 2           // of the quota: what is forgotten early is more than this
 	defragThreshold = 64 << 20    // do not block writes for less than this
 	fullPercent     = 80          // of the quota: Health says Full
+	reservePercent  = 90          // of the quota: Health says Reserved
 )
 
 // Health implements Store: the fullest of the members that answer. It costs a look in
@@ -50,6 +51,7 @@ func (c *client) Health(ctx context.Context) (Health, error) {
 	if h.Size == 0 {
 		return h, c.translate(ctx, failed)
 	}
+	h.Reserved = h.Quota > 0 && h.Size >= h.Quota/100*reservePercent
 	h.Full = h.Refusing || h.Quota > 0 && h.Size >= h.Quota/100*fullPercent
 	return h, nil
 }

@@ -19,12 +19,13 @@ type Records struct {
 	storeID string // set by Prepare
 	guard   *Compare
 	silence *silence // of writes that run alone
+	room    *room
 }
 
 // NewRecords returns the records of an environment. Prepare must be called before
 // anything is written.
 func NewRecords(s Store, environment string) *Records {
-	return &Records{store: s, prefix: keyRoot + environment + "/", silence: &silence{}}
+	return &Records{store: s, prefix: keyRoot + environment + "/", silence: &silence{}, room: &room{}}
 }
 
 // Environments names those that a store holds anything of, in order.

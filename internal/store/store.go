@@ -31,6 +31,8 @@ var (
 	// ErrNoSpace says that the store has reached its quota: it reads and deletes nothing
 	// until it was compacted.
 	ErrNoSpace = errors.New("store has reached its quota")
+	// ErrReserved says that what is left of the quota is kept for what an operator needs.
+	ErrReserved = errors.New("store is near its quota")
 )
 
 // Health says how much room a store has.
@@ -40,6 +42,8 @@ type Health struct {
 	Quota int64 // in bytes
 	// Full is set from 80 % of the quota on, and while writes are refused.
 	Full bool
+	// Reserved is set from 90 % of the quota on: Records write no turns then, and nothing new.
+	Reserved bool
 	// Refusing is set while the quota's alarm refuses writes.
 	Refusing bool
 }

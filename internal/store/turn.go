@@ -20,6 +20,7 @@ func (r *Records) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 		return r.removeServer(ctx, w)
 	}
 	tx := r.Begin()
+	tx.grow(w.Status.Status != fleet.StatusDestroying && w.Status.Status != fleet.StatusDestroyed)
 	tx.compare(Unchanged(intentKey(w.Key), w.IntentRevision))
 	status, err := expect[fleet.Status](ctx, r, statusKey(w.Key), w.StatusRevision)
 	if err != nil {

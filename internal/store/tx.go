@@ -26,6 +26,7 @@ type Tx struct {
 	claims  []*claim
 	events  []fleet.Event
 	err     error
+	grows   bool // it may not use up the store's reserve
 
 	committed func(revision int64) // told of success
 }
@@ -39,6 +40,7 @@ func (r *Records) BeginAt(now time.Time) *Tx { return &Tx{records: r, now: now} 
 
 // PutAccount stores an account in place of prev.
 func (tx *Tx) PutAccount(prev Versioned[fleet.Account], v fleet.Account) {
+	tx.grow(!prev.Exists())
 	put(tx, accountsFolder+v.ID, prev, v)
 }
 
@@ -76,6 +78,7 @@ func (tx *Tx) RequireAccount(v Versioned[fleet.Account]) {
 
 // PutTemplate stores a host template in place of prev.
 func (tx *Tx) PutTemplate(prev Versioned[fleet.HostTemplate], v fleet.HostTemplate) {
+	tx.grow(!prev.Exists())
 	put(tx, templatesFolder+v.Name, prev, v)
 }
 
@@ -93,6 +96,7 @@ func (tx *Tx) RequireTemplate(v Versioned[fleet.HostTemplate]) {
 // PutRegion stores a region in place of prev. The caller requires the templates that
 // it names: only so can none of them go meanwhile.
 func (tx *Tx) PutRegion(prev Versioned[fleet.Region], v fleet.Region) {
+	tx.grow(!prev.Exists())
 	put(tx, regionsFolder+v.Name, prev, v)
 	before, after := templateNames(prev.Value), templateNames(v)
 	for _, name := range before {
@@ -125,6 +129,7 @@ func (tx *Tx) RequireRegion(v Versioned[fleet.Region]) {
 // Whoever creates a server requires its account and its region as well: only so can
 // neither of them go meanwhile (P18). Only CommitTurn removes an intent.
 func (tx *Tx) PutIntent(prev Versioned[fleet.Intent], v fleet.Intent) {
+	tx.grow(!prev.Exists())
 	tx.write(intentKey(v.Key()), prev.Revision, func() ([]byte, error) {
 		created := prev.CreatedAt
 		if created.IsZero() {
@@ -146,6 +151,7 @@ func (tx *Tx) RequireIntent(v Versioned[fleet.Intent]) {
 // is MaxDeployments older.
 func (tx *Tx) PutDeployment(prev Versioned[fleet.Deployment], v fleet.Deployment) {
 	k := fleet.ServerKey{Account: v.Account, Region: v.Region}
+	tx.grow(!prev.Exists())
 	put(tx, deploymentKey(k, v.Seq), prev, v)
 	if !prev.Exists() && v.Seq > MaxDeployments {
 		tx.then = append(tx.then, Delete(deploymentKey(k, v.Seq-MaxDeployments)))
@@ -161,6 +167,7 @@ func (tx *Tx) PutStatus(prev Versioned[fleet.Status], k fleet.ServerKey, v fleet
 // PutCacheEndpoint stores a declared endpoint in place of prev. The caller requires its
 // account: only so can that not go meanwhile.
 func (tx *Tx) PutCacheEndpoint(prev Versioned[fleet.CacheEndpoint], v fleet.CacheEndpoint) {
+	tx.grow(!prev.Exists())
 	put(tx, endpointKey(v), prev, v)
 }
 
@@ -212,6 +219,11 @@ func (tx *Tx) AddEvent(e ...fleet.Event) { tx.events = append(tx.events, e...) }
 // something is taken or still needed, and with a fleet.Error of CodeUnavailable where
 // the store did not answer: then the outcome is unknown.
 func (tx *Tx) Commit(ctx context.Context) (int64, error) {
+	if tx.grows {
+		if err := tx.records.spare(ctx); err != nil {
+			return 0, err
+		}
+	}
 	for {
 		if tx.err != nil {
 			return 0, tx.err

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+const (
+	roomAsked = 5 * time.Second // between two looks at how full the store is
+	roomWait  = time.Second     // that such a look may take
+)
+
+// room remembers whether the store is in its reserve: the last tenth of the quota is kept for
+// what an operator needs then, pausing, revoking, deleting and abandoning (G12).
+type room struct {
+	asked    atomic.Int64
+	reserved atomic.Bool
+}
+
+// grow marks a transaction as one that may not use up the reserve: it makes something, or
+// tells of a turn.
+func (tx *Tx) grow(does bool) { tx.grows = tx.grows || does }
+
+// spare refuses a transaction that would use up the reserve.
+func (r *Records) spare(ctx context.Context) error {
+	now, asked := now().UnixNano(), r.room.asked.Load()
+	if now-asked > int64(roomAsked) && r.room.asked.CompareAndSwap(asked, now) { // one asks, nobody waits for him
+		ctx, cancel := context.WithTimeout(ctx, roomWait)
+		if h, err := r.store.Health(ctx); err == nil {
+			r.room.reserved.Store(h.Reserved)
+		}
+		cancel()
+	}
+	if !r.room.reserved.Load() {
+		return nil
+	}
+	return &fleet.Error{Code: fleet.CodeUnavailable, Err: ErrReserved, Message: "the store is at nine tenths of its quota, and kurad keeps the rest for pausing, revoking, deleting and abandoning; " +
+		"make room: remove what is not needed, or give it a larger quota"}
+}
