@@ -213,6 +213,14 @@ func (s *standing) Memory(key fleet.ServerKey) (lastObserved time.Time, failedRe
 	return time.Time{}, 0
 }
 
+// Waits implements server.Turns.
+func (s *standing) Waits(key fleet.ServerKey) string {
+	if t := s.now(); t != nil {
+		return t.loop.Waits(key)
+	}
+	return ""
+}
+
 // kick makes turns due, where this kurad leads.
 func (s *standing) kick(keys ...fleet.ServerKey) {
 	if t := s.now(); t != nil {

@@ -94,6 +94,10 @@ func TestP21_G12_whoLooksSeesTheLastAnswerAndTheCount(t *testing.T) {
 	if v.Message != "504"+often || v.Conditions[1].Message != "create container x: 504"+often {
 		t.Errorf("it says %q and %q", v.Message, v.Conditions[1].Message)
 	}
+	v.Waits("it waits")
+	if v.Conditions[1].Message != "create container x: 504"+often+"; it waits" || v.Conditions[0].Message != "504"+often {
+		t.Errorf("of what waits it says %q and %q", v.Conditions[0].Message, v.Conditions[1].Message)
+	}
 	if strings.Contains(stored.Conditions[0].Message, "504") {
 		t.Error("the stored status was changed")
 	}

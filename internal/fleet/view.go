@@ -85,6 +85,16 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 	return v
 }
 
+// Waits adds to Progressing what the next try waits for; "" is nothing.
+func (v *ServerView) Waits(text string) {
+	for i, c := range v.Conditions {
+		if c.Type == ConditionProgressing && c.Reason == ReasonRetrying && text != "" {
+			v.Conditions = slices.Clone(v.Conditions)
+			v.Conditions[i].Message = strings.TrimPrefix(c.Message+"; "+text, "; ")
+		}
+	}
+}
+
 // counted are the conditions, in which what is tried again says how often and since when: a
 // count that is stored with them would be a write of all of them at every try (P21, G12).
 func (s *Status) counted() []Condition {

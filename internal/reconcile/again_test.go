@@ -198,6 +198,12 @@ func TestG12_triesOverASiteWhoseAnswersAreTheSameArePacedTogether(t *testing.T) 
 			}
 		}
 
+		waits := slices.IndexFunc(all, func(a string) bool {
+			return strings.Contains(k.loop.Waits(key(a)), "servers get the same answer from endpoint local")
+		})
+		if waits < 0 {
+			t.Error("nobody says what it waits for")
+		}
 		was := d.tries(all[7])
 		w.declare(all[7], "v2") // somebody mends it
 		w.until("what is declared now is tried at once", 2*time.Second, func() bool { return d.tries(all[7]) > was })

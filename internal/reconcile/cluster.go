@@ -201,6 +201,7 @@ func (n *namespace) refresh(key fleet.ServerKey, underWay bool) bool {
 	return true
 }
 
+func (n *namespace) waiting(key fleet.ServerKey) int         { return n.cluster.slots.pace.waiting(key) }
 func (n *namespace) room(fleet.ServerKey, fleet.Task) *slots { return &n.cluster.slots }
 func (n *namespace) forgo(key fleet.ServerKey)               { n.cluster.slots.forgo(key) }
 

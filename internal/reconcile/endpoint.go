@@ -303,6 +303,10 @@ func (e *endpoint) room(key fleet.ServerKey, task fleet.Task) *slots {
 	return &e.slots
 }
 
+func (e *endpoint) waiting(key fleet.ServerKey) int {
+	return max(e.slots.pace.waiting(key), e.pulls.pace.waiting(key))
+}
+
 func (e *endpoint) forgo(key fleet.ServerKey) {
 	e.slots.forgo(key)
 	e.pulls.forgo(key)

@@ -111,3 +111,19 @@ func (r *Reconciler) Memory(key fleet.ServerKey) (lastObserved time.Time, failed
 	}
 	return at.site.memory()
 }
+
+// Waits says what the server's next try waits for, where that is in nobody's record: others
+// get the same answer, and a few are tried for all (G12).
+func (r *Reconciler) Waits(key fleet.ServerKey) string {
+	r.mu.Lock()
+	at := r.known[key]
+	r.mu.Unlock()
+	if at.site == nil {
+		return ""
+	}
+	n := at.site.waiting(key)
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("its next try waits: %d servers get the same answer from %s, and a few are tried for all", n, at.site)
+}

@@ -147,3 +147,17 @@ func (p *pace) heard(key fleet.ServerKey, w what, o fleet.Outcome) (due []fleet.
 	s.failing[key] = true
 	return nil
 }
+
+// waiting says how many servers wait for the tries of others, where this one is one of them.
+func (p *pace) waiting(key fleet.ServerKey) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range p.streaks {
+		for _, s := range of {
+			if s.waits[key] {
+				n = max(n, len(s.waits))
+			}
+		}
+	}
+	return n
+}

@@ -26,6 +26,8 @@ type site interface {
 	// forgo says that the server takes up no effect now: others are not kept waiting for it.
 	forgo(key fleet.ServerKey)
 	execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome
+	// waiting says how many servers wait with this one for the tries of others (G12).
+	waiting(key fleet.ServerKey) int
 	// memory returns when the last read that answered began, and how many have failed since.
 	memory() (lastObserved time.Time, failedReads int)
 }

@@ -248,6 +248,7 @@ type turns struct {
 	observe func(context.Context, fleet.ServerKey) error
 	at      time.Time
 	failed  int
+	waits   string
 
 	listings     []fleet.Listing
 	kubeListings []fleet.KubeListing
@@ -263,6 +264,8 @@ func (f *turns) ObserveNow(ctx context.Context, k fleet.ServerKey) error {
 	}
 	return nil
 }
+
+func (f *turns) Waits(fleet.ServerKey) string { return f.waits }
 
 func (f *turns) Memory(fleet.ServerKey) (time.Time, int) {
 	f.mu.Lock()

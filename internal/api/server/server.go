@@ -26,6 +26,8 @@ type Turns interface {
 	ObserveNow(ctx context.Context, key fleet.ServerKey) error
 	// Memory returns what is known of the server's reads and is not stored.
 	Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int)
+	// Waits says what a server's next try waits for, as far as no record does.
+	Waits(key fleet.ServerKey) string
 	// Listings returns what is known of the containers of every endpoint, by name.
 	Listings() []fleet.Listing
 	// KubeListings returns what is known of the KuraInstances of every namespace that a

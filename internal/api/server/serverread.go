@@ -40,6 +40,7 @@ func (s *Server) show(g fleet.Gathered) fleet.ServerView {
 	if g.Region != nil {
 		v.Ports = shownPorts(*g.Region, g.Intent)
 	}
+	v.Waits(s.turns.Waits(g.Intent.Key()))
 	if at, failed := s.turns.Memory(g.Intent.Key()); !at.IsZero() || failed > 0 {
 		if v.FailedReads = failed; !at.IsZero() {
 			v.LastObservedAt = &at

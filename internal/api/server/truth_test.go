@@ -136,8 +136,10 @@ func TestOpenAPI_answersLookAsItSays(t *testing.T) {
 		s.Containers = []fleet.Container{{ID: "x", Name: "kura-acme-eu-cache-staging", State: fleet.ContainerRunning, Ports: map[string]int{"8443/tcp": 20001}, Started: &now}}
 		s.Plan = &fleet.Plan{Kind: fleet.PlanReplace, Tasks: []fleet.Task{{ID: "t", Kind: fleet.TaskStop, State: fleet.TaskDone, Grace: fleet.Duration(time.Second), Outcome: &fleet.Outcome{Class: fleet.ClassOK, At: now}}}}
 		s.Intended = s.Plan
+		s.Failing = &fleet.Failing{Kind: fleet.TaskPull, Service: "cache", What: "pull image", Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed, Message: "m", Since: now, Count: 2}
+		s.Conditions = append(s.Conditions, fleet.Condition{Type: fleet.ConditionProgressing, Status: fleet.True, Reason: fleet.ReasonRetrying})
 	})
-	w.turns.at, w.turns.failed = now, 2
+	w.turns.at, w.turns.failed, w.turns.waits = now, 2, "its turn"
 	tx := w.records.Begin()
 	tx.AddEvent(fleet.Event{Account: "acme", Region: "eu", At: now, Type: fleet.EventNormal, Reason: "R", Message: "m"})
 	w.must(tx.Commit(t.Context()))
