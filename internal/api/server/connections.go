@@ -58,7 +58,7 @@ func (a *connections) Accept() (net.Conn, error) {
 		if wait <= 0 {
 			return in, nil
 		}
-		time.Sleep(wait)
+		<-time.After(wait)
 	}
 }
 

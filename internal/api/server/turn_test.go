@@ -87,7 +87,9 @@ func TestG9_readyzSaysThatNoWriteEnds(t *testing.T) {
 		t.Errorf("while a write does not end: %d %s", status, b)
 	}
 	close(below.off)
-	<-ended
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 	if status, b := ready(); status != http.StatusOK {
 		t.Errorf("once it has ended: %d %s", status, b)
 	}
