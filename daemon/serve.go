@@ -228,6 +228,9 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	}
 	d.records = records
 	d.view = store.NewView(records, log.Named("view"))
+	for _, e := range rts.containers {
+		e.KnowRegions(func() []fleet.Region { return store.Values(d.view.Regions()) })
+	}
 	d.prober = readiness.NewProber(readiness.Config{Resolver: o.resolver, AllowCIDR: allow, RootCAs: roots})
 	d.declared = &declaredProbes{view: d.view, probe: d.prober.Probe}
 	d.mandate.records = records

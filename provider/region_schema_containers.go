@@ -53,7 +53,7 @@ func serviceAttributes() map[string]schema.Attribute {
 			Validators:          []validator.List{listvalidator.NoNullValues()},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"name":      optionalText("Name of a volume that the server has for itself, such as `data`. Conflicts with `host_path`."),
-				"host_path": optionalText("Path of the host, such as `/srv/kura/certs`; the daemon must allow it for this endpoint. Conflicts with `name`."),
+				"host_path": optionalText("Path of the host, such as `/srv/kura/certs`; the daemon must allow it for this endpoint, and no service of any region there may write a path above it. Conflicts with `name`."),
 				"path":      requiredText("Where it is mounted, such as `/var/lib/kura`."),
 				"read_only": off("Whether it can be read only."),
 				"retain":    off("Whether a named volume stays when the server is destroyed."),

@@ -25,6 +25,15 @@ type Versioned[T any] struct {
 // Exists reports whether the record exists.
 func (v Versioned[T]) Exists() bool { return v.Revision != 0 }
 
+// Values are the values of records.
+func Values[T any](records []Versioned[T]) []T {
+	out := make([]T, len(records))
+	for i, r := range records {
+		out[i] = r.Value
+	}
+	return out
+}
+
 // envelope is what every record's value looks like in the store.
 type envelope[T any] struct {
 	Schema     int       `json:"schema"`

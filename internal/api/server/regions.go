@@ -104,6 +104,9 @@ func (s *Server) declareRegion(ctx context.Context, right *store.Right, what str
 	if err := s.portsFit(declared); err != nil {
 		return w, err
 	}
+	if err := s.mountsApart(ctx, declared); err != nil {
+		return w, err
+	}
 	if prev.Exists() && len(missing) == 0 {
 		warnings, err := s.prepareRegion(ctx, right, what, prev.Value, declared, templates, c.DryRun)
 		if err != nil {
@@ -123,6 +126,17 @@ func (s *Server) declareRegion(ctx context.Context, right *store.Right, what str
 	}
 	_, err = tx.Commit(ctx)
 	return w, err
+}
+
+// mountsApart checks a region's mounts against those of all others (C10).
+func (s *Server) mountsApart(ctx context.Context, r fleet.Region) error {
+	if r.Containers == nil {
+		return nil
+	}
+	if err := s.catchUp(ctx); err != nil {
+		return err
+	}
+	return r.MountsApart(store.Values(s.view.Regions()))
 }
 
 // templatesOf reads the host templates that a region names.

@@ -17,7 +17,10 @@
 //   - No answer is never an answer: it is transient with Answered=false, or a read
 //     failure (TestP2_stoppedEngineIsUnreachable, TestP2_noAnswerIsNoAnswer).
 //   - A document reaches nothing of the host that the operator did not allow
-//     (TestPodman/C10_…, TestC10_…).
+//     (TestPodman/C10_…, TestC10_…). What a container has mounted is looked at after its
+//     start, and it is removed where somebody had exchanged the path meanwhile
+//     (TestPodman/C10_aPathThatIsExchangedAllTheTimeIsNeverReadElsewhere). An engine on another
+//     machine cannot be looked into: there, nothing is mounted below what any region writes.
 //   - What an answer means is said in one table, classify
 //     (TestClassify_everyAnswerOfEveryOperation).
 package containers

@@ -22,8 +22,9 @@ type Endpoint struct {
 	env     fleet.Environment
 	log     hclog.Logger
 	engine  *client.Client
-	met     atomic.Bool   // the version of the engine's API is agreed on
-	meeting chan struct{} // holds who is about to agree on it
+	met     atomic.Bool           // the version of the engine's API is agreed on
+	meeting chan struct{}         // holds who is about to agree on it
+	regions func() []fleet.Region // all that are declared; nil: they are not known
 
 	streamBegins, streamIdle time.Duration // of Watch
 }

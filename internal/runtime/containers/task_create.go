@@ -190,6 +190,9 @@ func (r run) mounts() ([]mount.Mount, error) {
 		m := mount.Mount{Type: mount.TypeVolume, Source: v.Source, Target: v.Path, ReadOnly: v.ReadOnly}
 		if v.HostPath {
 			real, err := r.cfg.hostPath(v.Source)
+			if err == nil {
+				err = r.exposed(v.Source)
+			}
 			if err != nil {
 				return nil, err
 			}

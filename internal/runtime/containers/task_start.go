@@ -9,7 +9,6 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -27,15 +26,13 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 		return r.goOn(ctx, seen)
 	case fleet.ContainerCreated, fleet.ContainerExited:
 	}
-	// A folder may have become a link to elsewhere since the container was made (C10).
-	for _, m := range seen.Mounts {
-		if m.Type != mount.TypeBind {
-			continue
-		}
-		if _, err := r.cfg.hostPath(m.Source); err != nil {
-			return refuse(fleet.ReasonForbidden, "start container %s: %v", nameOf(seen), err)
-		}
+	// A folder may have become a link to elsewhere since the container was made, and may
+	// become one until the engine mounts it (C10).
+	paths, err := r.hold(seen)
+	if err != nil {
+		return refuse(fleet.ReasonForbidden, "start container %s: %v", nameOf(seen), err)
 	}
+	defer release(paths)
 	taken, err := r.portTaken(ctx, seen)
 	if err != nil {
 		return r.failed(opInspect, err)
@@ -46,7 +43,7 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 	_, err = r.engine.ContainerStart(ctx, seen.ID, client.ContainerStartOptions{})
 	switch {
 	case err == nil:
-		return done(seen.ID)
+		return r.verify(ctx, seen.ID, paths)
 	case errdefs.IsNotFound(err):
 		// Docker also answers 404 where the command does not exist.
 		if _, lookErr := r.inspect(ctx, seen.ID); errdefs.IsNotFound(lookErr) {

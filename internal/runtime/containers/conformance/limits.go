@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -170,6 +171,64 @@ func hostPaths(x *trial) {
 		x.Fatal(err)
 	}
 	x.wantOutcome(x.do(x.staging, fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc), fleet.ClassRefused, fleet.ReasonForbidden, good)
+}
+
+// exchanged: C10. Somebody exchanges a folder for a link to elsewhere and back without a
+// pause, while containers that mount it are created and started.
+func exchanged(x *trial) {
+	outside, path, link := x.TempDir(), filepath.Join(x.mounts, "x"), filepath.Join(x.mounts, "link")
+	if err := errors.Join(os.Mkdir(path, 0o777), os.Symlink(outside, link),
+		os.WriteFile(filepath.Join(path, "hello"), []byte("inside"), 0o644), os.WriteFile(filepath.Join(outside, "hello"), []byte("outside"), 0o644)); err != nil {
+		x.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := exchange(path, link); err != nil {
+				x.Errorf("exchange: %v", err)
+				return
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	runs, refused, removed := 0, 0, 0
+	for n := range 20 {
+		doc := x.doc("cache", x.target.V1, func(d *fleet.ServiceDocument) {
+			d.RestartMark = fmt.Sprint(n)
+			d.Volumes = []fleet.VolumeDocument{{Source: path, HostPath: true, Path: "/host", ReadOnly: true}}
+		})
+		create := fleet.Task{Kind: fleet.TaskCreate, Service: doc.Service, Name: doc.Name, Digest: doc.Digest}
+		o := x.do(x.staging, create, doc)
+		for ; o.Class != fleet.ClassOK; o = x.do(x.staging, create, doc) { // until it looks as it should
+			x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForbidden, path)
+		}
+		id := o.ContainerID
+		o = x.do(x.staging, fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc)
+		switch {
+		case o.Class == fleet.ClassOK:
+			runs++
+			if got := x.get(doc, "/file?name=/host/hello"); got != "inside" {
+				x.Fatalf("round %d: the container reads %q", n, got)
+			}
+			x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, doc)
+		case strings.Contains(o.Message, "was exchanged"):
+			removed++
+			if got := x.list(x.staging); len(got) != 0 {
+				x.Fatalf("round %d: it was not removed: %+v", n, got)
+			}
+			continue
+		default:
+			refused++
+		}
+		x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)
+	}
+	x.Logf("of 20 containers %d ran, %d were removed after the engine had mounted something else, %d were refused", runs, removed, refused)
 }
 
 // confined: C9, C10.

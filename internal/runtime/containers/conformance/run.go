@@ -49,6 +49,7 @@ func Run(t *testing.T, target Target) {
 		{"C9_whatTheEngineRunsByItselfIsNotAdopted", selfRun},
 		{"C7_foreignVolumeIsNeverUsed", foreignVolume},
 		{"C10_hostPathsOnlyBelowTheAllowedOnes", hostPaths},
+		{"C10_aPathThatIsExchangedAllTheTimeIsNeverReadElsewhere", exchanged},
 		{"C10_noCapabilitiesNoPrivilegesNoRestarts", confined},
 		{"C10_variableSetsAndLimitsReachTheContainer", variablesAndLimits},
 		{"C13_volumesGoWithTheServerUnlessRetained", volumes},
