@@ -213,6 +213,14 @@ func (s *standing) Memory(key fleet.ServerKey) (lastObserved time.Time, failedRe
 	return time.Time{}, 0
 }
 
+// Beyond implements server.Turns.
+func (s *standing) Beyond(g fleet.Gathered) *fleet.Status {
+	if t := s.now(); t != nil {
+		return t.loop.Beyond(g)
+	}
+	return nil
+}
+
 // Waits implements server.Turns.
 func (s *standing) Waits(key fleet.ServerKey) string {
 	if t := s.now(); t != nil {

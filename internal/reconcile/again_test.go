@@ -81,6 +81,9 @@ func TestG12_aTryThatLearnsNothingNewWritesItsClaimOnly(t *testing.T) {
 				if g.Try == nil || g.Try.Failed != d.tries("acme")-1 {
 					t.Fatalf("after %d pulls the claim is %+v", d.tries("acme"), g.Try)
 				}
+				if now := k.loop.Beyond(g); now.NextAttempt == nil || now.Plan != nil || now.Failing.Count != d.tries("acme") {
+					t.Errorf("what is shown is not the newest: %+v, next %v", now.Failing, now.NextAttempt)
+				}
 				status := g.Status.Counting(*g.Try)
 				view := fleet.NewServerView(g.Intent, fleet.Desired{}, &status, g.Latest)
 				if !strings.Contains(view.Message, fmt.Sprintf("(%d times since ", g.Try.Failed)) || varies && !strings.Contains(view.Message, fmt.Sprintf("request %d", g.Try.Failed)) {

@@ -127,3 +127,7 @@ func (r *Reconciler) Waits(key fleet.ServerKey) string {
 	}
 	return fmt.Sprintf("its next try waits: %d servers get the same answer from %s, and a few are tried for all", n, at.site)
 }
+
+// Beyond returns a server's status with what came since it was stored and is not worth a
+// write: a try of what failed before, and its answer (G12).
+func (r *Reconciler) Beyond(g fleet.Gathered) *fleet.Status { return r.prev(g.Intent.Key(), g) }

@@ -265,6 +265,8 @@ func (f *turns) ObserveNow(ctx context.Context, k fleet.ServerKey) error {
 	return nil
 }
 
+func (f *turns) Beyond(fleet.Gathered) *fleet.Status { return nil }
+
 func (f *turns) Waits(fleet.ServerKey) string { return f.waits }
 
 func (f *turns) Memory(fleet.ServerKey) (time.Time, int) {

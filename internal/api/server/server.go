@@ -26,6 +26,9 @@ type Turns interface {
 	ObserveNow(ctx context.Context, key fleet.ServerKey) error
 	// Memory returns what is known of the server's reads and is not stored.
 	Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int)
+	// Beyond returns a server's status with what came since it was stored; nil: nothing is
+	// known of that.
+	Beyond(g fleet.Gathered) *fleet.Status
 	// Waits says what a server's next try waits for, as far as no record does.
 	Waits(key fleet.ServerKey) string
 	// Listings returns what is known of the containers of every endpoint, by name.

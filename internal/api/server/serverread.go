@@ -32,7 +32,9 @@ func (p KeyPath) key() fleet.ServerKey {
 
 // show composes how a server reads.
 func (s *Server) show(g fleet.Gathered) fleet.ServerView {
-	if g.Try != nil {
+	if st := s.turns.Beyond(g); st != nil {
+		g.Status = st
+	} else if g.Try != nil {
 		st := g.Status.Counting(*g.Try)
 		g.Status = &st
 	}
