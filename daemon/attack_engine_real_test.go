@@ -53,22 +53,8 @@ func silentEngine(t *testing.T) string {
 func TestAttack_G9_aSilentEngineFreezesNobodysWrites(t *testing.T) {
 	k := newBareKurad(t, "staging", t.TempDir(), "--container-endpoint", "mute=unix://"+silentEngine(t)+",ports=23000-23009")
 	k.start()
-	r := fleet.Region{
-		Name: "mute", Hosts: fleet.RegionHosts{Public: "public"},
-		Containers: &fleet.Containers{Endpoint: "mute", Services: map[string]fleet.Service{"cache": {
-			Image: "localhost/cache:{image_tag}", Ports: map[string]fleet.Port{"https": {Container: 8443, Endpoint: fleet.EndpointPublic}},
-		}}},
-	}
 	ctx := t.Context()
-	if _, err := k.client.PutHostTemplate(ctx, fleet.HostTemplate{Name: "public", Pattern: "{account_handle}-{cluster_id}{env_suffix}.kura.test"}, api.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.client.PutRegion(ctx, r, api.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.client.PutAccount(ctx, fleet.Account{ID: "acme"}, api.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	k.declareMute("acme")
 	writer := k.token(api.TokenRequest{Name: "attacker", Scope: fleet.ScopeWrite})
 	h := k.beside(k.token(api.TokenRequest{Name: "honest", Scope: fleet.ScopeWrite}))
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}} // gives up
@@ -88,5 +74,28 @@ func TestAttack_G9_aSilentEngineFreezesNobodysWrites(t *testing.T) {
 	defer cancel()
 	if _, err := k.client.PutServer(within, fleet.Server{Account: "acme", Region: "mute", ImageTag: "v1"}, api.PutOptions{}); err != nil {
 		t.Errorf("a declaration does not need the engine: %v", err)
+	}
+}
+
+// declareMute declares accounts, and a region whose engine never answers.
+func (k *kurad) declareMute(accounts ...string) {
+	k.t.Helper()
+	ctx := k.t.Context()
+	_, err := k.client.PutHostTemplate(ctx, fleet.HostTemplate{Name: "public", Pattern: "{account_handle}-{cluster_id}{env_suffix}.kura.test"}, api.PutOptions{})
+	if err == nil {
+		_, err = k.client.PutRegion(ctx, fleet.Region{
+			Name: "mute", Hosts: fleet.RegionHosts{Public: "public"}, Remediation: fleet.RemediationObserve,
+			Containers: &fleet.Containers{Endpoint: "mute", Services: map[string]fleet.Service{"cache": {
+				Image: "localhost/cache:{image_tag}", Ports: map[string]fleet.Port{"https": {Container: 8443, Endpoint: fleet.EndpointPublic}},
+			}}},
+		}, api.PutOptions{})
+	}
+	for _, a := range accounts {
+		if err == nil {
+			_, err = k.client.PutAccount(ctx, fleet.Account{ID: a}, api.PutOptions{})
+		}
+	}
+	if err != nil {
+		k.t.Fatal(err)
 	}
 }

@@ -122,20 +122,7 @@ func TestAttack_G8_largeBodiesErrorsAndListsTakeLittleMemory(t *testing.T) {
 
 	writer = k.token(api.TokenRequest{Name: "attacker once more", Scope: fleet.ScopeWrite}) // what is under way is the other one's
 	// A thousand servers of a megabyte are refused, those of 60 KiB are taken.
-	if _, err := k.client.PutHostTemplate(t.Context(), fleet.HostTemplate{Name: "public", Pattern: "{account_handle}-{cluster_id}{env_suffix}.kura.test"}, api.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.client.PutRegion(t.Context(), fleet.Region{
-		Name: "mute", Hosts: fleet.RegionHosts{Public: "public"}, Remediation: fleet.RemediationObserve,
-		Containers: &fleet.Containers{Endpoint: "mute", Services: map[string]fleet.Service{"cache": {
-			Image: "localhost/cache:{image_tag}", Ports: map[string]fleet.Port{"https": {Container: 8443, Endpoint: fleet.EndpointPublic}},
-		}}},
-	}, api.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.client.PutAccount(t.Context(), fleet.Account{ID: "team-a"}, api.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	k.declareMute("team-a")
 	server := func(account string, env int) string {
 		var vars []string
 		for i := 0; env > 0; i, env = i+1, env-15<<10 {
