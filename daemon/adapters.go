@@ -64,6 +64,15 @@ func (s turnStore) Region(ctx context.Context, name string) (fleet.Region, error
 	return r.Value, err
 }
 
+// Identify implements reconcile.Store.
+func (s turnStore) Identify(ctx context.Context, v fleet.KubeIdentity) error {
+	err := s.Records.Identify(ctx, v)
+	if errors.Is(err, store.ErrNotLeader) {
+		s.lost()
+	}
+	return err
+}
+
 // Orphaned implements reconcile.Store.
 func (s turnStore) Orphaned(ctx context.Context, k fleet.ServerKey, events ...fleet.Event) error {
 	err := s.Records.Orphaned(ctx, k, events...)

@@ -19,6 +19,9 @@ import (
 type cluster interface {
 	reconcile.Cluster
 	io.Closer
+	// Expect says which namespace a name stands for (K9).
+	Expect(namespace, uid string)
+	NamespaceUID(ctx context.Context, namespace string) (string, error)
 	Read(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error)
 }
 
@@ -51,6 +54,28 @@ func (r *runtimes) Instance(ctx context.Context, key fleet.ServerKey, doc fleet.
 		return nil, fleet.Errorf(fleet.CodeUnavailable, "this kurad was given no cluster named %q", doc.Cluster)
 	}
 	return c.Read(ctx, key, doc, adopted)
+}
+
+// NamespaceUID implements server.Runtimes.
+func (r *runtimes) NamespaceUID(ctx context.Context, name, namespace string) (string, error) {
+	c := r.clusters[name]
+	if c == nil {
+		return "", fleet.Errorf(fleet.CodeUnavailable, "this kurad was given no cluster named %q", name)
+	}
+	uid, err := c.NamespaceUID(ctx, namespace)
+	if err != nil {
+		return "", &fleet.Error{Code: fleet.CodeUnavailable, Message: fmt.Sprintf("namespace %s of cluster %s", namespace, name), Err: err}
+	}
+	return uid, nil
+}
+
+// expect tells the clusters which namespaces are theirs: all that are stored.
+func (r *runtimes) expect(list []fleet.KubeIdentity) {
+	for _, id := range list {
+		if c := r.clusters[id.Cluster]; c != nil {
+			c.Expect(id.Namespace, id.UID)
+		}
+	}
 }
 
 func (r *runtimes) clusterLoop() map[string]reconcile.Cluster {

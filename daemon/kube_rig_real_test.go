@@ -280,7 +280,10 @@ func (s *site) rights(verbs ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule, err := json.Marshal(map[string]any{"rules": []any{map[string]any{"apiGroups": []string{fleet.KubeGroup}, "resources": []string{fleet.KubeResource}, "verbs": verbs}}})
+	rule, err := json.Marshal(map[string]any{"rules": []any{
+		map[string]any{"apiGroups": []string{fleet.KubeGroup}, "resources": []string{fleet.KubeResource}, "verbs": verbs},
+		map[string]any{"apiGroups": []string{""}, "resources": []string{"namespaces"}, "verbs": []string{"get"}},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

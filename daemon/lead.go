@@ -142,6 +142,7 @@ func (d *daemon) serveMandate(ctx context.Context, leadership store.Leadership) 
 	if err != nil { // one that sees nothing leaves the lead to another
 		return fmt.Errorf("read what earlier leaders stored: %w", err)
 	}
+	d.runtimes.expect(d.view.Identities())
 	t.watcher = readiness.NewWatcher(d.prober.Probe, func(key string) {
 		if k, err := fleet.ParseServerKey(key); err == nil {
 			t.loop.Kick(k)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -62,7 +63,7 @@ func serveCommand() *cobra.Command {
 			"and Kubernetes clusters (--cluster). A cluster is a context of the kubeconfig: that of --kubeconfig,\n" +
 			"else of KUBECONFIG, else ~/.kube/config; in a pod, name=in-cluster is the pod's own service account.\n" +
 			"It needs get, list, watch, create, patch and delete of kurainstances.kura.tuist.dev in the namespaces\n" +
-			"that regions name. Besides, kurad reads how the API describes that type, and no other resource.",
+			"that regions name, and get of those namespaces. Besides, kurad reads how the API describes that type, and no other resource.",
 		Example: "  kurad serve --environment staging --data-dir /var/lib/kurad \\\n" +
 			"    --container-endpoint local=unix:///run/podman/podman.sock,address=127.0.0.1,ports=20000-29999\n\n" +
 			"  kurad serve --environment production --data-dir /var/lib/kurad --kubeconfig /etc/kurad/kubeconfig \\\n" +
@@ -280,6 +281,7 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	cancel := d.view.Subscribe(d.heard)
 	defer cancel()
+	d.runtimes.expect(d.view.Identities())
 
 	http := server.HTTPServer(d.listener.Addr().String(), d.api, d.log.Named("http"))
 	group.Go(func() error { return d.lead(ctx) })
@@ -338,6 +340,11 @@ func (d *daemon) heard(u store.Update) {
 		keys = d.view.ServersOfAccount(u.Name)
 	case store.KindTemplate:
 		keys = d.view.ServerKeys()
+	case store.KindCluster:
+		if cluster, namespace, ok := strings.Cut(u.Name, "/"); ok && u.Deleted {
+			d.runtimes.expect([]fleet.KubeIdentity{{Cluster: cluster, Namespace: namespace}})
+		}
+		d.runtimes.expect(d.view.Identities())
 	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment,
 		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion, store.KindLeader, store.KindEndpoint, store.KindAnchor:
 	}

@@ -34,6 +34,7 @@ const (
 	ReasonEndpointUnreachable Reason = "RuntimeUnreachable" // the runtime does not answer
 	ReasonRuntimeRefused      Reason = "RuntimeRefused"     // 401, 403
 	ReasonRuntimeError        Reason = "RuntimeError"       // 408, 429, 5xx, an answer that cannot be read
+	ReasonClusterChanged      Reason = "ClusterChanged"     // the namespace is not the one that was observed so far (K9)
 	ReasonTypeNotServed       Reason = "TypeNotServed"      // the cluster does not know the resource type
 	ReasonUnknownRegion       Reason = "UnknownRegion"      // region, account or template is gone from the store
 	ReasonNotRenderable       Reason = "NotRenderable"      // the declaration no longer renders
@@ -117,7 +118,7 @@ type ConditionRule struct {
 func ConditionRules() []ConditionRule {
 	return []ConditionRule{
 		{ConditionReady, SetterProjection, "summary: the server is active, answers, and nothing is open", []Reason{ReasonReady, ReasonAbsent, ReasonRollingOut, ReasonDrifted, ReasonUnparsableImage, ReasonEndpointNotReady, ReasonGlobalNotReady, ReasonStalled, ReasonSilent, ReasonURLMove, ReasonHeld, ReasonDeleting, ReasonNotObservedYet, ReasonForeignInstance, ReasonCrashLoop, ReasonImagePullFailed, ReasonCreateFailed, ReasonStartFailed, ReasonStopFailed, ReasonRemoveFailed, ReasonForbidden, ReasonInvalid, ReasonNamespaceGone, ReasonFieldConflict, ReasonPlanTimedOut, ReasonUnknownRegion, ReasonNotRenderable, ReasonForeignOwner, ReasonOwnershipUnknown}},
-		{ConditionInstanceObserved, SetterProjection, "the newest read of the runtime answered about this instance", []Reason{ReasonObserved, ReasonNotObservedYet, ReasonEndpointUnreachable, ReasonRuntimeRefused, ReasonRuntimeError, ReasonTypeNotServed, ReasonUnknownRegion, ReasonNotRenderable}},
+		{ConditionInstanceObserved, SetterProjection, "the newest read of the runtime answered about this instance", []Reason{ReasonObserved, ReasonNotObservedYet, ReasonEndpointUnreachable, ReasonRuntimeRefused, ReasonRuntimeError, ReasonTypeNotServed, ReasonNamespaceGone, ReasonClusterChanged, ReasonUnknownRegion, ReasonNotRenderable}},
 		{ConditionImageConverged, SetterProjection, "every carrier of the image runs the desired one", []Reason{ReasonConverged, ReasonAbsent, ReasonDrifted, ReasonRollingOut, ReasonUnparsableImage, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
 		{ConditionManifestConverged, SetterProjection, "every service runs from the desired document", []Reason{ReasonConverged, ReasonAbsent, ReasonServiceMissing, ReasonServiceStopped, ReasonDocumentDiffers, ReasonSchemaTooOld, ReasonFieldConflict, ReasonTerminating, ReasonCrashLoop, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
 		{ConditionProgressing, SetterProjection, "work is under way or due", []Reason{ReasonSettled, ReasonReplacing, ReasonApplying, ReasonRetrying, ReasonWaiting, ReasonStalled, ReasonSilent, ReasonHeld, ReasonDeleting, ReasonNotObservedYet}},

@@ -160,6 +160,15 @@ type FieldDifference struct {
 	Manager string `json:"manager,omitempty"` // who set what is there, where it was not us
 }
 
+// KubeIdentity says which namespace of which cluster a name stands for: that with the UID,
+// which no other has, in the same cluster or in another (K9).
+type KubeIdentity struct {
+	Cluster   string    `json:"cluster"`
+	Namespace string    `json:"namespace"`
+	UID       string    `json:"uid"`
+	Since     time.Time `json:"since"` // first observed, or accepted
+}
+
 // KubeListing is what is known of the KuraInstances of one namespace of a cluster.
 type KubeListing struct {
 	Cluster, Namespace string

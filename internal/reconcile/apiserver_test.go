@@ -28,6 +28,7 @@ type apiserver struct {
 	lag     time.Duration // between a change and its being seen by a watch
 	took    time.Duration // by a change
 	silent  fleet.Reason  // why nothing is answered
+	uid     string        // of every namespace; "": kurad may not read it
 	writes  []string      // what was done, in order
 	asked   map[string]int
 	refuse  func(fleet.ServerKey, fleet.Task, fleet.KubeDocument) *fleet.Outcome

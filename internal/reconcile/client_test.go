@@ -43,7 +43,36 @@ type effect struct {
 	version int // 0: under way
 }
 
-var errSilent = errors.New("the server does not answer")
+var (
+	errSilent   = errors.New("the server does not answer")
+	errStranger = errors.New("the namespace is another one")
+)
+
+// expected is the UID that is stored of the namespaces.
+func (c *client) expected() string {
+	for _, id := range c.k.w.view.Identities() {
+		return id.UID
+	}
+	return ""
+}
+
+func (c *client) namespaceUID() string {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	return c.server.uid
+}
+
+// stranger reports whether the namespaces are others than those that were observed (K9).
+func (c *client) stranger() bool { e := c.expected(); return e != "" && e != c.namespaceUID() }
+
+func (c *client) Unidentified(namespace string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.namespace(namespace).listed || c.expected() != "" {
+		return ""
+	}
+	return c.namespaceUID()
+}
 
 func (c *client) namespace(name string) *cache {
 	n := c.namespaces[name]
@@ -60,6 +89,9 @@ func (c *client) read(what string, do func()) error {
 		return errDead
 	}
 	ask := func() error {
+		if c.stranger() {
+			return errStranger
+		}
 		c.server.mu.Lock()
 		c.server.asked[what]++
 		silent := c.server.silent
@@ -105,6 +137,9 @@ func (c *client) failed(namespace string, changed func(string)) {
 	c.server.mu.Lock()
 	why := c.server.silent
 	c.server.mu.Unlock()
+	if c.stranger() {
+		why = fleet.ReasonClusterChanged
+	}
 	if why == "" {
 		why = fleet.ReasonRuntimeError
 	}
@@ -131,6 +166,7 @@ func (c *client) listed(namespace string, objects map[string]object, version int
 
 // follow takes changes over until the server falls silent.
 func (c *client) follow(ctx context.Context, namespace string, changed func(string)) {
+	uid := c.namespaceUID()
 	for {
 		c.mu.Lock()
 		version := c.namespace(namespace).version
@@ -139,7 +175,7 @@ func (c *client) follow(ctx context.Context, namespace string, changed func(stri
 		bell, lag, silent := c.server.bell, c.server.lag, c.server.silent
 		log := slices.Clone(c.server.log[version:])
 		c.server.mu.Unlock()
-		if silent != "" || c.k.dead.Load() {
+		if silent != "" || c.k.dead.Load() || c.stranger() || uid != c.namespaceUID() {
 			return
 		}
 		for _, e := range log {
@@ -242,6 +278,9 @@ func (c *client) Execute(ctx context.Context, key fleet.ServerKey, task fleet.Ta
 	execute := func() fleet.Outcome {
 		if c.k.dead.Load() {
 			return unanswered(errDead)
+		}
+		if c.stranger() {
+			return unreadable(fleet.ReasonClusterChanged)
 		}
 		_, o := c.server.change(ctx, key, task, doc)
 		return o

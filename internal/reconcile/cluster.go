@@ -28,6 +28,9 @@ type Cluster interface {
 	// shows from then on, with Direct set until something newer is known.
 	Refresh(ctx context.Context, namespace, name string) error
 	Execute(ctx context.Context, key fleet.ServerKey, task fleet.Task, doc fleet.KubeDocument) fleet.Outcome
+	// Unidentified returns the UID of a namespace that is read and is to be stored before
+	// anything is made of what it shows (K9); "": there is none.
+	Unidentified(namespace string) (uid string)
 	// Listing returns what is known of a namespace.
 	Listing(namespace string) fleet.KubeListing
 }
@@ -121,14 +124,42 @@ func (n *namespace) watch(ctx context.Context) {
 // changed makes the turns due of the servers whose instance has the name, of all for "".
 func (n *namespace) changed(name string) {
 	if name == "" {
+		n.identify()
 		n.cluster.r.kick(n.cluster.r.serversAt(n.target()))
 	} else if key, ok := n.cluster.r.serverAt(spot{n.target(), name}); ok {
 		n.cluster.r.Kick(key)
 	}
 }
 
+// identify stores which namespace this is, where that is not known yet (K9).
+func (n *namespace) identify() {
+	r := n.cluster.r
+	if n.cluster.runtime.Unidentified(n.name) == "" {
+		return
+	}
+	r.beside(func(ctx context.Context) {
+		for ctx.Err() == nil {
+			uid := n.cluster.runtime.Unidentified(n.name)
+			if uid == "" || !r.leads() {
+				return
+			}
+			within, cancel := context.WithTimeout(ctx, storeTimeout)
+			err := r.cfg.Store.Identify(within, fleet.KubeIdentity{Cluster: n.cluster.name, Namespace: n.name, UID: uid, Since: r.now()})
+			cancel()
+			if err == nil {
+				return // it is heard of as everything that is stored
+			}
+			r.log.Warn("which namespace this is could not be stored", "cluster", n.cluster.name, "namespace", n.name, "error", err)
+			wait(ctx, time.Second)
+		}
+	})
+}
+
 func (n *namespace) seen(key fleet.ServerKey, at whereabouts, d fleet.Desired) fleet.InstanceObservation {
 	if d.Kubernetes == nil {
+		return fleet.InstanceObservation{}
+	}
+	if n.cluster.runtime.Unidentified(n.name) != "" {
 		return fleet.InstanceObservation{}
 	}
 	return n.cluster.runtime.Observe(key, *d.Kubernetes, at.kube)

@@ -33,6 +33,10 @@
 //   - a destroyed KuraInstance is gone only by the server's own word, asked for as often as
 //     that takes (TestP18_aDestroyedInstanceIsGoneOnlyByTheServersOwnWord,
 //     TestP18_aDirectReadThatFailsIsTriedAgainEverLessOften)
+//   - nothing is made of what a namespace shows before it is stored which one it is, and
+//     nothing is done in another one of its name until that is accepted
+//     (TestK9_nothingIsDoneBeforeItIsStoredWhichNamespaceItIs,
+//     TestK9_inAnotherClusterNothingIsDoneUntilItIsAccepted)
 //   - only an orphan is deleted as one: where its region wants that and nothing holds it,
 //     after Config.OrphanPeriod, in steps, and if the store itself knows no such server
 //     (TestK5_L30_orphansOfARegionThatWantsItAreDeletedAfterAMinute,

@@ -34,18 +34,19 @@ type kurad struct {
 
 // options are what a test does to a kurad.
 type options struct {
-	onGather func(fleet.ServerKey) error
-	onCommit func(write fleet.TurnWrite, commit func() error) error
-	onTry    func(write fleet.TryWrite, commit func() error) error
-	onTask   func(fleet.ServerKey, fleet.Task, func() fleet.Outcome) fleet.Outcome
-	onList   func(list func() ([]fleet.Container, error)) ([]fleet.Container, error)
-	onRead   func(read func() error) error // of a cluster: lists and single reads
-	onOrphan func(fleet.ServerKey)         // before the store has the last word on one
-	log      hclog.Logger
-	lead     reconcile.Leadership
-	paused   bool
-	deaf     bool // no hint of a change of a record reaches it
-	alias    time.Duration
+	onGather   func(fleet.ServerKey) error
+	onCommit   func(write fleet.TurnWrite, commit func() error) error
+	onTry      func(write fleet.TryWrite, commit func() error) error
+	onTask     func(fleet.ServerKey, fleet.Task, func() fleet.Outcome) fleet.Outcome
+	onList     func(list func() ([]fleet.Container, error)) ([]fleet.Container, error)
+	onRead     func(read func() error) error // of a cluster: lists and single reads
+	onIdentify func() error                  // before it is stored which namespace was observed
+	onOrphan   func(fleet.ServerKey)         // before the store has the last word on one
+	log        hclog.Logger
+	lead       reconcile.Leadership
+	paused     bool
+	deaf       bool // no hint of a change of a record reaches it
+	alias      time.Duration
 }
 
 // start starts a kurad; stop or kill ends it.
@@ -100,7 +101,7 @@ func (k *kurad) heard(u store.Update) {
 	switch u.Kind {
 	case store.KindIntent:
 		k.loop.Kick(u.Key)
-	case store.KindRegion, store.KindAccount, store.KindTemplate:
+	case store.KindRegion, store.KindAccount, store.KindTemplate, store.KindCluster:
 		k.loop.KickAll()
 	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion:
 	}
@@ -110,6 +111,18 @@ var errDead = &fleet.Error{Code: fleet.CodeUnavailable, Message: "no answer"}
 
 // daemonStore is the store as a kurad sees it.
 type daemonStore struct{ k *kurad }
+
+func (s daemonStore) Identify(ctx context.Context, v fleet.KubeIdentity) error {
+	if s.k.dead.Load() {
+		return errDead
+	}
+	if hook := s.k.options.onIdentify; hook != nil {
+		if err := hook(); err != nil {
+			return err
+		}
+	}
+	return s.k.w.records.Identify(ctx, v)
+}
 
 func (s daemonStore) ServerKeys() []fleet.ServerKey { return s.k.w.view.ServerKeys() }
 func (s daemonStore) Stored(k fleet.ServerKey) (fleet.Gathered, bool) {

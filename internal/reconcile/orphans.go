@@ -71,7 +71,7 @@ func (n *namespace) lost(now time.Time) []fleet.KubeInstance {
 	orphans := map[string]time.Time{}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if l.Begun.IsZero() || l.Unreadable != nil {
+	if l.Begun.IsZero() || l.Unreadable != nil || n.cluster.runtime.Unidentified(n.name) != "" {
 		n.orphans = orphans // what is there now is not known: their time begins anew
 		return nil
 	}

@@ -35,6 +35,8 @@ type Store interface {
 	Stored(key fleet.ServerKey) (g fleet.Gathered, ok bool)
 	// ServerKeys names all servers.
 	ServerKeys() []fleet.ServerKey
+	// Identify stores which namespace of a cluster was observed first, unless that is stored.
+	Identify(ctx context.Context, v fleet.KubeIdentity) error
 	// IsConflict tells that a commit was refused because a record changed meanwhile.
 	IsConflict(err error) bool
 

@@ -97,6 +97,7 @@
 //
 // Everything lives under /kura/v1/<environment>/:
 //
+//	clusters/<cluster>/<namespace>                    which namespace that is (K9)
 //	accounts/<id>  templates/<name>  regions/<name>  tokens/<id>  schema
 //	servers/<region>/<account>/{intent,status,try,claims}
 //	deployments/<region>/<account>/<%010d sequence>   the newest 50 per server

@@ -30,6 +30,7 @@ const (
 	KindLeader      Kind = "leader"
 	KindExclusion   Kind = "exclusion"
 	KindAnchor      Kind = "anchor"
+	KindCluster     Kind = "cluster"
 )
 
 // keyRoot is where the keys of all environments begin; their names follow.
@@ -56,6 +57,7 @@ const (
 	anchorsFolder     = "anchors/"
 	departedKey       = refsFolder + "departed"
 	exclusionKey      = "exclusion"
+	clustersFolder    = "clusters/"
 )
 
 func serverFolder(k fleet.ServerKey) string { return serversFolder + k.Region + "/" + k.Account + "/" }
@@ -71,7 +73,10 @@ func accountRefs(id string) string           { return refsFolder + accountsFolde
 func accountRef(k fleet.ServerKey) string    { return accountRefs(k.Account) + k.Region }
 func templateRefs(name string) string        { return refsFolder + templatesFolder + name + "/" }
 func templateRef(name, region string) string { return templateRefs(name) + region }
-func endpointFolder(account string) string   { return endpointsFolder + account + "/" }
+func identityKey(cluster, namespace string) string {
+	return clustersFolder + cluster + "/" + namespace
+}
+func endpointFolder(account string) string { return endpointsFolder + account + "/" }
 func endpointKey(c fleet.CacheEndpoint) string {
 	return endpointFolder(c.Account) + c.Key()
 }
@@ -113,6 +118,8 @@ func parseKey(key string) (place, bool) {
 		return place{kind: KindToken, name: rest}, true
 	case endpointsFolder:
 		return place{kind: KindEndpoint, name: rest}, strings.Contains(rest, "/")
+	case clustersFolder:
+		return place{kind: KindCluster, name: rest}, strings.Contains(rest, "/")
 	case hostsFolder, sharesFolder, handlesFolder, instancesFolder, portsFolder:
 		return place{kind: KindReservation, name: key}, true
 	case refsFolder:
@@ -171,6 +178,8 @@ func describe(key string) string {
 		return Reservation(p.name).String()
 	case KindEndpoint:
 		return "cache endpoint " + p.name
+	case KindCluster:
+		return "the identity of cluster " + p.name
 	case KindReference:
 		return "the reference " + p.name
 	case KindAnchor:

@@ -159,6 +159,23 @@ func (r *Records) CacheEndpoint(ctx context.Context, account, key string) (Versi
 	return get[fleet.CacheEndpoint](ctx, r, endpointFolder(account)+key)
 }
 
+// Identity returns which namespace a cluster and a namespace stand for; it does not exist
+// before the first good observation.
+func (r *Records) Identity(ctx context.Context, cluster, namespace string) (Versioned[fleet.KubeIdentity], error) {
+	return get[fleet.KubeIdentity](ctx, r, identityKey(cluster, namespace))
+}
+
+// Identify stores which namespace that is, unless it is stored already.
+func (r *Records) Identify(ctx context.Context, v fleet.KubeIdentity) error {
+	tx := r.Begin()
+	tx.PutIdentity(Versioned[fleet.KubeIdentity]{}, v)
+	_, err := tx.Commit(ctx)
+	if IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
 // Token returns a token.
 func (r *Records) Token(ctx context.Context, id string) (Versioned[fleet.Token], error) {
 	return get[fleet.Token](ctx, r, tokensFolder+id)

@@ -176,6 +176,16 @@ func (tx *Tx) DeleteCacheEndpoint(v Versioned[fleet.CacheEndpoint]) {
 	tx.remove(endpointKey(v.Value), v.Revision)
 }
 
+// PutIdentity stores which namespace of a cluster that is in place of prev.
+func (tx *Tx) PutIdentity(prev Versioned[fleet.KubeIdentity], v fleet.KubeIdentity) {
+	put(tx, identityKey(v.Cluster, v.Namespace), prev, v)
+}
+
+// DeleteIdentity forgets which namespace of a cluster that is.
+func (tx *Tx) DeleteIdentity(v Versioned[fleet.KubeIdentity]) {
+	tx.remove(identityKey(v.Value.Cluster, v.Value.Namespace), v.Revision)
+}
+
 // PutToken stores a token in place of prev.
 func (tx *Tx) PutToken(prev Versioned[fleet.Token], v fleet.Token) {
 	put(tx, tokensFolder+v.ID, prev, v)

@@ -191,6 +191,17 @@ func sortedProblems(m map[string]Problem) []Problem {
 	return slices.SortedFunc(maps.Values(m), func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
 }
 
+// Identities are which namespaces of clusters were observed, by cluster and namespace.
+func (v *View) Identities() []fleet.KubeIdentity {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var list []fleet.KubeIdentity
+	for _, name := range slices.Sorted(maps.Keys(v.state.clusters)) {
+		list = append(list, v.state.clusters[name].Value)
+	}
+	return list
+}
+
 // Token returns a token as the view has it: not the last word on whether it is valid.
 func (v *View) Token(id string) (fleet.Token, bool) {
 	v.mu.RLock()

@@ -21,6 +21,7 @@ type state struct {
 	regions   map[string]*Versioned[fleet.Region]
 	tokens    map[string]*Versioned[fleet.Token]
 	endpoints map[string]map[string]*Versioned[fleet.CacheEndpoint] // by account, then name
+	clusters  map[string]*Versioned[fleet.KubeIdentity]             // by cluster/namespace
 	servers   map[fleet.ServerKey]*server
 	events    map[fleet.ServerKey]int64 // revision of each server's newest event
 	byRegion  map[string]map[fleet.ServerKey]bool
@@ -47,6 +48,7 @@ func newState() *state {
 		accounts: map[string]*Versioned[fleet.Account]{}, templates: map[string]*Versioned[fleet.HostTemplate]{},
 		regions: map[string]*Versioned[fleet.Region]{}, tokens: map[string]*Versioned[fleet.Token]{},
 		endpoints: map[string]map[string]*Versioned[fleet.CacheEndpoint]{},
+		clusters:  map[string]*Versioned[fleet.KubeIdentity]{},
 		servers:   map[fleet.ServerKey]*server{}, byRegion: map[string]map[fleet.ServerKey]bool{},
 		events: map[fleet.ServerKey]int64{}, byAccount: map[string]map[fleet.ServerKey]bool{}, problems: map[string]Problem{}, revisions: map[string]int64{},
 	}
@@ -56,7 +58,7 @@ func newState() *state {
 // of each server, which is a tenth of all records at the most.
 func load(ctx context.Context, r *Records) (*state, int64, error) {
 	s, at := newState(), reader{ctx: ctx, r: r}
-	for _, folder := range []string{accountsFolder, templatesFolder, regionsFolder, tokensFolder, endpointsFolder, serversFolder, eventsFolder} {
+	for _, folder := range []string{accountsFolder, templatesFolder, regionsFolder, tokensFolder, endpointsFolder, clustersFolder, serversFolder, eventsFolder} {
 		after := ""
 		for {
 			page, err := r.store.List(ctx, r.prefix+folder, ListOptions{Limit: loadPage, After: after, Revision: at.revision})
@@ -111,6 +113,8 @@ func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
 		err = set(s.regions, p.name, e)
 	case KindToken:
 		err = set(s.tokens, p.name, e)
+	case KindCluster:
+		err = set(s.clusters, p.name, e)
 	case KindEndpoint:
 		err = s.applyEndpoint(p, e)
 	case KindTry: // no news of a server

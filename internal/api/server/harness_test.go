@@ -315,8 +315,9 @@ type runtimes struct {
 	first, last int
 	more        []string
 	listing     fleet.Listing
-	adoptable   map[string]error // by id
-	kube        *cluster         // nil: it was given none
+	adoptable   map[string]error  // by id
+	kube        *cluster          // nil: it was given none
+	uids        map[string]string // of namespaces, by cluster and name; nil: no cluster answers
 	hangs       func(ctx context.Context, endpoint string)
 }
 
@@ -353,6 +354,13 @@ func (r *runtimes) Clusters() []string {
 
 func (r *runtimes) Instance(ctx context.Context, k fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
 	return r.kube.read(ctx, k, doc, adopted)
+}
+
+func (r *runtimes) NamespaceUID(_ context.Context, cluster, namespace string) (string, error) {
+	if r.uids == nil {
+		return "", fleet.Errorf(fleet.CodeUnavailable, "cluster %s does not answer", cluster)
+	}
+	return r.uids[cluster+"/"+namespace], nil
 }
 
 func (r *runtimes) Adoptable(_ context.Context, _, id string) error { return r.adoptable[id] }

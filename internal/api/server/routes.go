@@ -68,6 +68,9 @@ func (s *Server) register() {
 
 	handle(s, route{"list-orphans", "GET", "/v1/orphans", read, ofListed, "Containers and KuraInstances of this environment that belong to no declared server.", 0}, s.listOrphans)
 
+	handle(s, route{"list-clusters", "GET", "/v1/clusters", admin, ofDaemon, "Namespaces of Kubernetes clusters: which were observed, and which are there now.", 0}, s.listNamespaces)
+	handle(s, route{"accept-cluster", "POST", "/v1/clusters/{cluster}/{namespace}:accept", admin, ofDaemon, "Make the namespace that is there now the one that is observed: kurad acts in it from then on.", http.StatusNoContent}, s.acceptNamespace)
+
 	handle(s, route{"save-snapshot", "GET", "/v1/snapshot", admin, ofDaemon, "All records at one revision, for kurad snapshot restore.", 0}, s.getSnapshot)
 
 	handle(s, route{"list-audit-anchors", "GET", "/v1/audit-anchors", admin, ofDaemon, "Where the audit logs of all kurads of the store ended when that was last stored.", 0}, s.listAnchors)

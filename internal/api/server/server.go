@@ -57,6 +57,9 @@ type Runtimes interface {
 	// the document, which names cluster, namespace and instance; nil: there is none. Any
 	// error says that the cluster did not answer about it.
 	Instance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error)
+	// NamespaceUID asks a cluster which namespace bears the name; "" where none does. Any
+	// error says that the cluster did not answer about it.
+	NamespaceUID(ctx context.Context, cluster, namespace string) (string, error)
 	// Adoptable says, with CodeInvalid, what the engine does by itself with a container of
 	// the endpoint that kurad is to run: such a one is not adopted.
 	Adoptable(ctx context.Context, endpoint, id string) error

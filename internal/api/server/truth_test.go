@@ -172,6 +172,10 @@ func TestOpenAPI_answersLookAsItSays(t *testing.T) {
 	ask("GET", "/v1/orphans", "/v1/orphans", "", 200)
 	w.must(w.records.PutAnchor(t.Context(), "audit.log", store.Versioned[fleet.AuditAnchor]{}, fleet.AuditAnchor{First: 1, Seq: 2, Hash: "x"}))
 	ask("GET", "/v1/audit-anchors", "/v1/audit-anchors", "", 200)
+	w.runtimes.uids = map[string]string{"prod/kura": "two"}
+	w.must(nil, w.records.Identify(t.Context(), fleet.KubeIdentity{Cluster: "prod", Namespace: "kura", UID: "one", Since: now}))
+	ask("GET", "/v1/clusters", "/v1/clusters", "", 200)
+	ask("POST", "/v1/clusters/{cluster}/{namespace}:accept", "/v1/clusters/prod/kura:accept", `{"uid":"two"}`, 204)
 	if resp, _ := w.do("GET", "/v1/snapshot", "", w.admin); resp.Header.Get("Content-Type") != api.ContentTypeSnapshot {
 		t.Errorf("a snapshot is %q", resp.Header.Get("Content-Type")) // no JSON: TestG7_… reads it
 	}

@@ -115,6 +115,9 @@ func (c *Cluster) Refresh(ctx context.Context, namespace, name string) error {
 		if err != nil {
 			return c.unavailable(namespace, name, err)
 		}
+		if f := c.checkIdentity(ctx, namespace); f != nil {
+			return fleet.Errorf(fleet.CodeUnavailable, "look at %s: %s", c.where(namespace, name), f.Message)
+		}
 		if p.answered(name, o, known, begun) {
 			return nil
 		}
@@ -132,6 +135,9 @@ func (c *Cluster) Read(ctx context.Context, key fleet.ServerKey, doc fleet.KubeD
 	o, err := c.get(ctx, doc.Namespace, doc.Name)
 	if err != nil {
 		return nil, c.unavailable(doc.Namespace, doc.Name, err)
+	}
+	if f := c.checkIdentity(ctx, doc.Namespace); f != nil {
+		return nil, fleet.Errorf(fleet.CodeUnavailable, "look at %s: %s", c.where(doc.Namespace, doc.Name), f.Message)
 	}
 	if o == nil {
 		return nil, nil

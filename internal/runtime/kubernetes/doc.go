@@ -12,6 +12,8 @@
 //     it is meant for, and what is new is created, which fails where the name was taken
 //     (TestCluster/K4_…, L52_…). Before the first apply the fields that kurad has by its
 //     create become applied ones: what leaves the document goes (TestCluster/K1_whatIsNoLonger…).
+//   - Another namespace of the expected one's name is not read, and nothing is done in it
+//     (TestK9_anotherNamespaceOfTheName…).
 //   - While a write goes on nothing that is seen is newer than its beginning, and what it
 //     was answered is not taken back by a watch that lags (TestL44_…, TestCluster/L44_…).
 //   - changed is called for what Observe shows, once (TestL47_…, TestK2_…); for a controller's

@@ -44,6 +44,9 @@ func (r run) execute(ctx context.Context) fleet.Outcome {
 	if r.task.Name != "" && r.task.Name != r.doc.Name {
 		return r.replan("the plan was made for the name %s", r.task.Name)
 	}
+	if f := r.checkIdentity(ctx, r.doc.Namespace); f != nil {
+		return fleet.Outcome{Class: fleet.ClassTransient, Reason: f.Reason, Answered: true, Message: r.say("%s", f.Message)}
+	}
 	switch r.task.Kind {
 	case fleet.TaskApply:
 		return r.apply(ctx)

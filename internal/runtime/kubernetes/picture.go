@@ -15,22 +15,25 @@ import (
 type picture struct {
 	now func() time.Time
 
-	mu      sync.Mutex
-	changed func(name string) // nil: nobody watches
-	objects map[string]*object
-	version string          // that the watch has reached
-	begun   time.Time       // of the newest list that answered, or when the watch last said something
-	listing time.Time       // when the newest list began
-	fresh   map[string]bool // names of which a write of ours was answered since then
-	full    bool            // a list has answered since the last watch was cut or refused
-	live    bool            // a watch stands
-	watches int             // that were established so far
-	failure *fleet.ReadFailure
-	direct  map[string]time.Time // when a direct read of a name began
-	writing map[string]time.Time // when a write that goes on began
-	lost    map[string]lost      // what an apply's answer had not, or otherwise
-	dropped map[string]bool      // names of which the schema lacks a field
-	rolling map[string]bool      // names of which a controller's sign of life is news (K8)
+	mu       sync.Mutex
+	changed  func(name string) // nil: nobody watches
+	objects  map[string]*object
+	uid      string          // of the namespace that was listed last; "" where that cannot be read
+	expected string          // the UID that it is to have; "": none is known
+	cut      func()          // ends the watch; nil: none was established
+	version  string          // that the watch has reached
+	begun    time.Time       // of the newest list that answered, or when the watch last said something
+	listing  time.Time       // when the newest list began
+	fresh    map[string]bool // names of which a write of ours was answered since then
+	full     bool            // a list has answered since the last watch was cut or refused
+	live     bool            // a watch stands
+	watches  int             // that were established so far
+	failure  *fleet.ReadFailure
+	direct   map[string]time.Time // when a direct read of a name began
+	writing  map[string]time.Time // when a write that goes on began
+	lost     map[string]lost      // what an apply's answer had not, or otherwise
+	dropped  map[string]bool      // names of which the schema lacks a field
+	rolling  map[string]bool      // names of which a controller's sign of life is news (K8)
 }
 
 // directFor bounds how long a direct read is newer than what the watch says: while
@@ -51,7 +54,7 @@ func (p *picture) tell(changed func(name string)) {
 	defer p.mu.Unlock()
 	p.changed = changed
 	if changed != nil {
-		p.begun, p.failure, p.full = time.Time{}, nil, false
+		p.begun, p.failure, p.full, p.uid = time.Time{}, nil, false, ""
 		clear(p.objects)
 		clear(p.direct)
 	}
@@ -208,7 +211,7 @@ func (p *picture) Replace(list []any, version string) error {
 				changed = append(changed, p.drop(name)...)
 			}
 		}
-		if first {
+		if first || p.expected == "" && p.uid != "" {
 			return []string{""}
 		}
 		return changed
@@ -300,12 +303,12 @@ func (p *picture) begin(name string) (end func()) {
 }
 
 // established notes that a watch stands, until end is called; that it ended is no failure.
-func (p *picture) established() (end func(inTime bool), recovered bool) {
+func (p *picture) established(cut func()) (end func(inTime bool), recovered bool) {
 	var this int
 	p.update(func() []string {
 		p.watches++
 		this = p.watches
-		p.live, p.full, p.begun = true, false, p.now()
+		p.live, p.full, p.begun, p.cut = true, false, p.now(), cut
 		if recovered = p.failure != nil; recovered {
 			p.failure = nil
 			return []string{""}

@@ -153,7 +153,7 @@ func TestK2_aListWinsOverWhatWasKnownWhateverTheVersions(t *testing.T) {
 func TestL44_whileAWriteGoesOnNothingIsNewer(t *testing.T) {
 	g := exhibit(t)
 	g.list("10", at("a", 5))
-	end, _ := g.established()
+	end, _ := g.established(func() {})
 	g.clock = g.clock.Add(time.Minute)
 	if b := g.look("a").begun; !b.Equal(g.clock) {
 		t.Errorf("begun %s while the watch stands, want now", b)
@@ -180,7 +180,7 @@ func TestP18_aDirectReadHoldsUntilSomethingNewerIsKnown(t *testing.T) {
 	g := exhibit(t)
 	g.list("10", at("a", 5))
 	g.told = nil
-	end, _ := g.established()
+	end, _ := g.established(func() {})
 	defer end(false)
 	ask := func(name string, o *object) bool {
 		begun := g.clock
@@ -249,13 +249,13 @@ func TestP2_failuresAreCountedUntilAWatchStands(t *testing.T) {
 	if o := g.look("a"); o.failure == nil || o.object == nil {
 		t.Errorf("after a list: %+v", o)
 	}
-	first, recovered := g.established()
+	first, recovered := g.established(func() {})
 	g.tells("")
 	if g.look("a").failure != nil || !recovered {
 		t.Error("a watch that stands is readable")
 	}
 	// The end of a watch is no failure, and that of an earlier one nothing at all.
-	second, recovered := g.established()
+	second, recovered := g.established(func() {})
 	first(false)
 	if !g.watched() || recovered {
 		t.Error("the end of the first watch ended the second")
@@ -295,7 +295,7 @@ func TestK2_aWatchThatWasCutNeedsAListBeforeTheNextOne(t *testing.T) {
 	if !g.listed() {
 		t.Error("it was listed")
 	}
-	end, _ := g.established()
+	end, _ := g.established(func() {})
 	if g.listed() {
 		t.Error("the list is of the first watch")
 	}
@@ -304,7 +304,7 @@ func TestK2_aWatchThatWasCutNeedsAListBeforeTheNextOne(t *testing.T) {
 	if !g.listed() {
 		t.Error("it was listed again")
 	}
-	end, _ = g.established()
+	end, _ = g.established(func() {})
 	end(true)
 	if !g.listed() {
 		t.Error("the watch ended in its time, and needs no list")

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 const (
@@ -71,6 +73,7 @@ type reader struct {
 	p         *picture
 	namespace string
 	watching  chan struct{} // a watch was established
+	warned    bool          // that the namespace cannot be told from others
 	// background are the streams, and what follows the schema.
 	background sync.WaitGroup
 }
@@ -87,6 +90,11 @@ func (r *reader) list(ctx context.Context, opts metav1.ListOptions) (runtime.Obj
 	}
 	bounded, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
+	if opts.Continue == "" {
+		if err := r.identify(bounded); err != nil {
+			return nil, err
+		}
+	}
 	page, err := r.c.instances(r.namespace).List(bounded, opts)
 	if err != nil {
 		r.failed(ctx, err)
@@ -123,7 +131,7 @@ func (r *reader) watch(outer context.Context, opts metav1.ListOptions) (watch.In
 		// client-go would wait and watch again by itself, and only then wait and list.
 		return nil, errors.New(err.Error())
 	}
-	end, recovered := r.p.established()
+	end, recovered := r.p.established(cancel)
 	if recovered {
 		r.c.log.Info("namespace is read again", "namespace", r.namespace)
 	}
@@ -152,7 +160,10 @@ func (r *reader) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil || expired(err) {
 		return
 	}
-	f := r.c.readFailure(r.namespace, err)
+	r.unreadable(r.c.readFailure(r.namespace, err))
+}
+
+func (r *reader) unreadable(f fleet.ReadFailure) {
 	if r.p.failed(f) {
 		r.c.log.Warn("namespace cannot be read", "namespace", r.namespace, "reason", f.Reason, "error", f.Message)
 	}

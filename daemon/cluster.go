@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
+)
+
+func clusterCommand() *cobra.Command {
+	c := &cobra.Command{Use: "cluster", Short: "Show which Kubernetes clusters are observed, and accept another one"}
+	c.AddCommand(clusterListCommand(), clusterAcceptCommand())
+	return c
+}
+
+func clusterListCommand() *cobra.Command {
+	var (
+		t      target
+		output string
+	)
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the namespaces of clusters, with the UID that is observed and the one that is there",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := knownOutput(output); err != nil {
+				return err
+			}
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.Namespaces(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return printJSON(cmd.OutOrStdout(), list)
+			}
+			printNamespaces(cmd.OutOrStdout(), list)
+			return nil
+		},
+	}
+	t.flags(c)
+	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return c
+}
+
+func printNamespaces(w io.Writer, list []api.Namespace) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no region names a Kubernetes cluster")
+		return
+	}
+	t := newTable()
+	t.AppendHeader(table.Row{"Cluster", "Namespace", "Observed uid", "Uid now", "Servers", "Reason"})
+	for _, n := range list {
+		t.AppendRow(table.Row{n.Cluster, n.Namespace, dash(n.UID), dash(n.Seen), n.Servers, dash(string(n.Reason))})
+	}
+	render(w, t)
+	for _, n := range list {
+		if n.Message != "" {
+			fmt.Fprintf(w, "namespace %s of cluster %s (%s): %s\n", n.Namespace, n.Cluster, n.Reason, n.Message)
+		}
+	}
+}
+
+func clusterAcceptCommand() *cobra.Command {
+	var (
+		t   target
+		yes bool
+	)
+	c := &cobra.Command{
+		Use:   "accept NAME",
+		Short: "Let kurad act in a cluster that is not the one it has observed so far",
+		Long: "A namespace is told apart by its UID. Where another one answers under the name of the one that was observed\n" +
+			"(another cluster after a change of the kubeconfig, or the namespace was made anew), kurad does nothing there:\n" +
+			"servers are Unknown/ClusterChanged. If that is a mistake, correct the kubeconfig. If it is meant, accept it.\n\n" +
+			"From then on what the new namespace holds is what is there: every server of its regions is created in it,\n" +
+			"servers that are being destroyed count as destroyed, and what the old one held is left behind for good.",
+		Example: "  kurad cluster accept eu-1\n  kurad cluster accept eu-1 --yes",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.client()
+			if err != nil {
+				return err
+			}
+			all, err := c.Namespaces(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var changed []api.Namespace
+			for _, n := range all {
+				if n.Cluster == args[0] && n.Changed() {
+					changed = append(changed, n)
+				}
+			}
+			if len(changed) == 0 {
+				return fmt.Errorf("there is nothing to accept of cluster %q: none of its namespaces has another UID than before (kurad cluster list)", args[0])
+			}
+			printNamespaces(cmd.OutOrStdout(), changed)
+			if !yes {
+				return errors.New("nothing was changed: what is there now becomes what kurad acts in, and what was there is left behind; if that is meant, run the same with --yes")
+			}
+			for _, n := range changed {
+				if err := c.AcceptNamespace(cmd.Context(), n.Cluster, n.Namespace, n.Seen); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "accepted: namespace %s of cluster %s\n", n.Namespace, n.Cluster)
+			}
+			return nil
+		},
+	}
+	t.flags(c)
+	c.Flags().BoolVar(&yes, "yes", false, "accept what is shown; without it nothing is changed")
+	return c
+}
