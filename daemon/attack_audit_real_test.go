@@ -62,7 +62,9 @@ func TestAttack_G10_theAuditLogKeepsWhatAnAdminDid(t *testing.T) {
 	if n := bytes.Count(denied, []byte(made.ID)); n < 1 || n > 30 {
 		t.Errorf("%d lines of %d denied calls", n, attackers*calls)
 	}
-	k.run("audit", "verify", "--data-dir", k.dir) // while it runs
+	if said, err := k.run("audit", "verify", "--data-dir", k.dir); err != nil {
+		t.Errorf("while it runs: %v\n%s", err, said)
+	}
 	k.kill()
 	whole := k.command("audit", "verify", "--data-dir", k.dir) // a crash is no reason to cry
 	if !strings.Contains(whole, "are whole") {

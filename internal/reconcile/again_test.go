@@ -112,7 +112,7 @@ func TestG12_S4_S5_aRepeatedTryIsClaimedBeforeItsEffectAndRunsAtLeastOnce(t *tes
 		w.refuseBy(d)
 		var k *kurad
 		claimed := func(key fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
-			g, err := w.records.Gather(context.Background(), key)
+			g, err := w.records.Gather(t.Context(), key)
 			if err != nil || g.Status == nil {
 				t.Fatalf("%v", err)
 			}

@@ -164,8 +164,7 @@ func (s *apiserver) apply(task fleet.Task, doc fleet.KubeDocument) (object, flee
 // more what it said; then one notices, and one finds it rolled out. After that it says that
 // it is alive.
 func (s *apiserver) controls(o object) {
-	var pass func(after time.Duration, write func(*object))
-	pass = func(after time.Duration, write func(*object)) {
+	pass := func(after time.Duration, write func(*object)) {
 		time.AfterFunc(after, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -1,7 +1,6 @@
 package reconcile_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -43,7 +42,7 @@ func TestP19_whoWaitsForTheEndOfADeclarationHoldsUpNobodyElse(t *testing.T) {
 		w.until("all have moved", time.Minute, func() bool { return aliases() == n })
 		w.pass(9*time.Minute + 50*time.Second)
 
-		right, err := w.records.Alone(context.Background())
+		right, err := w.records.Alone(t.Context())
 		w.must(err)
 		over := make(chan struct{})
 		w.ended.Go(func() {
@@ -52,7 +51,7 @@ func TestP19_whoWaitsForTheEndOfADeclarationHoldsUpNobodyElse(t *testing.T) {
 				tx.Under(right) // a sign of life
 				w.commit(tx)
 			}
-			w.must(right.Release(context.Background()))
+			w.must(right.Release(t.Context()))
 			close(over)
 		})
 		w.pass(12 * time.Second)

@@ -90,9 +90,9 @@ func TestH4_aSharedHostIsOneAccounts(t *testing.T) {
 		return used
 	}
 	for _, k := range []fleet.ServerKey{other, acme} {
-		refused(k, whole)
+		_ = refused(k, whole)
 	}
-	refused(other, store.ReserveShare(host, other))
+	_ = refused(other, store.ReserveShare(host, other))
 	sharers := must[[]fleet.ServerKey](t)(r.Sharers(t.Context(), host))
 	if diff := cmp.Diff([]fleet.ServerKey{acme, us}, sharers); diff != "" {
 		t.Errorf("sharers (-want +got):\n%s", diff)
