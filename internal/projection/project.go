@@ -99,6 +99,19 @@ func (t *turn) keepShown() {
 // pending reports whether something waits for an endpoint.
 func (t *turn) pending() bool { return t.in.Intent.Deleting == nil && !t.settled() }
 
+// Doubtful reports whether an endpoint's newest answer is from before a service was seen down
+// which nothing starts now: it is asked at once (P8). A swap of ours is too short for that.
+func (o Output) Doubtful() bool {
+	down := slices.ContainsFunc(o.seen.services, func(s serviceView) bool { return !s.runs() })
+	if p := o.Status.Plan; !o.seen.fresh || !down || p != nil && !preparing(p) {
+		return false
+	}
+	seen := o.input.Seen
+	return slices.ContainsFunc([]fleet.ProbeObservation{seen.Endpoint, seen.Published, seen.Global}, func(p fleet.ProbeObservation) bool {
+		return p.Ready && p.Begun.Before(seen.Instance.Begun)
+	})
+}
+
 // key is what attempts, refusals and the stall clock are counted for.
 func (t *turn) key() fleet.Settled {
 	return fleet.Settled{Generation: t.in.Intent.Generation, Revision: t.in.Desired.Revision}

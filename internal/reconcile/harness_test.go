@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,10 +32,12 @@ type world struct {
 	ended    sync.WaitGroup
 	ports    int
 	kurads   []*kurad
+	probed   atomic.Int64 // endpoints, by anybody
 
 	mu        sync.Mutex
 	handles   map[string]string       // accounts of handles that are not their ids
 	sick      map[string]fleet.Reason // endpoints that do not answer, by account
+	answers   bool                    // somebody else answers where nothing of ours does
 	unsettled map[string]map[fleet.ServerKey]bool
 	most      map[string]int             // the most that were unsettled at once, by region
 	running   map[fleet.ServerKey]string // the image of each converged server
@@ -327,6 +330,7 @@ func (w *world) events(account, reason string) (n int) {
 
 // probe answers as the container that bears the server's name does.
 func (w *world) probe(_ context.Context, target readiness.Target) fleet.ProbeObservation {
+	w.probed.Add(1)
 	p := fleet.ProbeObservation{URL: target.URL, Begun: time.Now().UTC(), Reason: fleet.ReasonConnectFailed}
 	_, host, _ := strings.Cut(target.URL, "://")
 	handle, rest, _ := strings.Cut(host, "-")
@@ -334,6 +338,9 @@ func (w *world) probe(_ context.Context, target readiness.Target) fleet.ProbeObs
 	w.mu.Lock()
 	account := cmp.Or(w.handles[handle], handle)
 	sick := w.sick[account]
+	if w.answers {
+		p.Ready, p.Reason = true, fleet.ReasonReady
+	}
 	w.mu.Unlock()
 	for _, e := range w.engines {
 		e.with(func() {

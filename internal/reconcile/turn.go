@@ -105,7 +105,7 @@ func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out pr
 	r.kick(r.admission.report(key, out.Unsettled, out.WantsAdmission, in.Region.MaxUnsettled))
 	// Only a probe begun after the instance converged opens the gate: until then fast
 	// probing, and a turn for each of its answers, would be for nothing.
-	r.cfg.Probes.Set(key, targets(in, out), out.Pending && out.Status.ConvergedAt != nil)
+	r.cfg.Probes.Set(key, targets(in, out), out.Pending && out.Status.ConvergedAt != nil || out.Doubtful())
 	if at := r.site(in.Region); at != nil && out.NeedFreshRead {
 		// A read before the last effect may have landed would say nothing.
 		if until := out.Status.EffectsUntil; until == nil || !until.After(r.now()) {

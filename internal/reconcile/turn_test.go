@@ -68,7 +68,7 @@ func TestP16_convergedServerCostsNothing(t *testing.T) {
 		k := created(w, options{})
 		defer k.stop()
 		w.pass(20 * time.Minute) // what the creation left due is over
-		commits, tasks, gathers, lists := k.commits.Load(), k.tasks.Load(), k.gathers.Load(), w.engine().listed()
+		commits, tasks, gathers, lists, probes := k.commits.Load(), k.tasks.Load(), k.gathers.Load(), w.engine().listed(), w.probed.Load()
 		w.pass(time.Hour)
 		if n := k.commits.Load() - commits; n != 0 {
 			t.Errorf("%d writes in an hour, want none", n)
@@ -81,6 +81,9 @@ func TestP16_convergedServerCostsNothing(t *testing.T) {
 		}
 		if n := k.gathers.Load() - gathers; n != 6 {
 			t.Errorf("%d turns in an hour, want the 6 of the slow resync", n)
+		}
+		if n := w.probed.Load() - probes; n < 100 || n > 150 {
+			t.Errorf("%d probes in an hour, want one each 30 s ± a fifth", n)
 		}
 	})
 }
@@ -115,4 +118,51 @@ func TestR5_anEndpointIsAskedAtOnceWhenItsInstanceIsThere(t *testing.T) {
 		w.until("the container runs", 5*time.Minute, func() bool { return w.engine().count("start") == 1 })
 		w.until("acme runs v1", 2*time.Second, func() bool { return w.converged("acme", "v1") })
 	})
+}
+
+// What nobody starts again is not said to answer: its endpoint is asked as soon as it is seen
+// down, and no faster than others' from then on.
+func TestP8_R5_anEndpointIsAskedAsSoonAsWhatServesIsSeenDownForGood(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*world)
+		down func(*world, *box) // the engine's lock is held
+		does fleet.ConditionStatus
+	}{
+		{"paused", func(w *world) { w.change("acme", func(in *fleet.Intent) { in.Paused = true }) }, func(w *world, b *box) { w.engine().exit(b, 137) }, fleet.False},
+		{"paused, and taken away", func(w *world) { w.change("acme", func(in *fleet.Intent) { in.Paused = true }) }, func(w *world, b *box) { w.engine().drop(b) }, fleet.False},
+		{"the region observes", func(w *world) { w.region("eu", func(r *fleet.Region) { r.Remediation = fleet.RemediationObserve }) }, func(w *world, b *box) { w.engine().exit(b, 137) }, fleet.False},
+		{"every start is refused", func(w *world) {
+			w.engine().refuse = func(_ fleet.ServerKey, task fleet.Task, _ *fleet.ServiceDocument) *fleet.Outcome {
+				if task.Kind == fleet.TaskStart {
+					return refused(fleet.ReasonStartFailed)
+				}
+				return nil
+			}
+		}, func(w *world, b *box) { w.engine().exit(b, 137) }, fleet.False},
+		{"another answers in its place", func(w *world) {
+			w.change("acme", func(in *fleet.Intent) { in.Paused = true })
+			w.answers = true
+		}, func(w *world, b *box) { w.engine().exit(b, 137) }, fleet.True},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			virtual(t, func(w *world) {
+				k := created(w, options{})
+				defer k.stop()
+				c.set(w)
+				w.pass(20 * time.Minute)
+				w.engine().with(func() { c.down(w, w.engine().named("kura-acme-eu-cache-staging")) })
+				w.pass(time.Second)
+				if is := w.condition("acme", fleet.ConditionEndpointReady); is.Status != c.does {
+					t.Errorf("a second after its end: %+v", is)
+				}
+				w.pass(10 * time.Minute)
+				probes := w.probed.Load()
+				w.pass(time.Hour)
+				if n := w.probed.Load() - probes; n > 160 {
+					t.Errorf("%d probes in an hour", n)
+				}
+			})
+		})
+	}
 }
