@@ -96,3 +96,19 @@ func TestP21_anEventSaysWhatDiffered(t *testing.T) {
 	}
 	t.Errorf("nobody says what differed: %+v", p.events)
 }
+
+// What somebody else has done is not tried any more, whatever the server still waits for: its
+// old answer is not what that is said to wait for.
+func TestP21_whatSomebodyElseHasDoneIsNoLongerSaidToFail(t *testing.T) {
+	p := play(t, settledOn(kube))
+	p.declare("v2", "")
+	p.endpoint = fleet.ReasonTimeout
+	p.pass(2*time.Minute).shows(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonConverged)
+	p.obj.edited, p.tasks = true, fleet.ClassTransient
+	p.pass(2*time.Minute).shows(fleet.ConditionProgressing, fleet.True, fleet.ReasonRetrying)
+	p.obj.edited = false // somebody took his change back
+	p.pass(20*time.Minute).is(fleet.StatusFailed, fleet.VerdictStalled, fleet.ReasonEndpointNotReady)
+	if f := p.status.Failing; f != nil {
+		t.Errorf("nothing is applied, and it is said to fail: %s", f)
+	}
+}

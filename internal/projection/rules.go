@@ -157,6 +157,9 @@ func (t *turn) see() bool {
 		}
 	}
 	t.outage()
+	if t.s.Plan == nil && t.seen.converged && t.in.Intent.Deleting == nil {
+		t.s.Failing, t.s.Again = nil, nil // whoever did it: nothing is tried any more (P21)
+	}
 	if t.prompted() {
 		t.s.NextAttempt = nil
 		if t.s.Status == fleet.StatusFailed {

@@ -2,6 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -74,12 +77,11 @@ func (r *Reconciler) commitClaim(ctx context.Context, key fleet.ServerKey, g fle
 	return err
 }
 
-// open makes the next try of servers due at once.
-func (r *Reconciler) open(keys []fleet.ServerKey) {
+// open makes the next tries of servers due, after one of the server's key.
+func (r *Reconciler) open(key fleet.ServerKey, due map[fleet.ServerKey]time.Time) {
 	r.mu.Lock()
-	for _, key := range keys {
-		r.opened[key] = true
-	}
+	delete(r.opened, key)
+	maps.Copy(r.opened, due)
 	r.mu.Unlock()
-	r.kick(keys)
+	r.kick(slices.Collect(maps.Keys(due)))
 }

@@ -216,3 +216,40 @@ func TestG12_triesOverASiteWhoseAnswersAreTheSameArePacedTogether(t *testing.T) 
 		k.stop()
 	})
 }
+
+// Some images of a registry are missing, and others come: each success makes what failed due,
+// but no sooner than it would be alone (a minute, and what that varies by).
+func TestG12_successesOfOthersDoNotMakeWhatFailsBeTriedAllTheTime(t *testing.T) {
+	const n = 20
+	virtual(t, func(w *world) {
+		w.region("eu", func(r *fleet.Region) { r.MaxUnsettled = n + 1 })
+		pulls := map[string]int{}
+		e := w.engine()
+		e.with(func() {
+			e.refuse = func(k fleet.ServerKey, task fleet.Task, _ *fleet.ServiceDocument) *fleet.Outcome {
+				if task.Kind != fleet.TaskPull || k.Account == "busy" {
+					return nil
+				}
+				pulls[k.Account]++
+				return &fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed, Message: "manifest unknown", Answered: true}
+			}
+		})
+		k := w.start(options{})
+		for i := range n {
+			w.declare(fmt.Sprintf("s%02d", i), "v1")
+		}
+		w.pass(10 * time.Minute)
+		was := 0
+		e.with(func() { was = pulls["s07"] })
+		for i := range 120 {
+			w.declare("busy", fmt.Sprintf("v%d", 2+i))
+			w.pass(5 * time.Second)
+		}
+		e.with(func() {
+			if got := pulls["s07"] - was; got < 5 || got > 14 {
+				t.Errorf("%d tries in ten minutes", got)
+			}
+		})
+		k.stop()
+	})
+}

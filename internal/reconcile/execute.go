@@ -67,7 +67,7 @@ func (r *Reconciler) run(ctx context.Context, at site, room *slots, key fleet.Se
 	}
 	r.log.Debug("task ended", "server", key.String(), "task", task.ID, "class", outcome.Class, "reason", outcome.Reason, "message", outcome.Message)
 	r.record(key, task, outcome)
-	r.open(room.pace.heard(key, subject(task), outcome))
+	r.open(key, room.pace.heard(key, subject(task), outcome))
 }
 
 // execute returns what the task's site answers. For one that may be given up nobody waits

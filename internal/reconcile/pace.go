@@ -34,12 +34,12 @@ type what struct {
 
 // streak is one answer that came again and again, without a success in between.
 type streak struct {
-	failing map[fleet.ServerKey]bool // that got it
-	waiting []fleet.ServerKey        // in the order of their tries
-	waits   map[fleet.ServerKey]bool // of those in waiting; the others want no try now
-	next    time.Time                // when the next round begins
-	left    int                      // tries of this round
-	pause   time.Duration            // after this round
+	failing map[fleet.ServerKey]time.Time // that got it, and when last
+	waiting []fleet.ServerKey             // in the order of their tries
+	waits   map[fleet.ServerKey]bool      // of those in waiting; the others want no try now
+	next    time.Time                     // when the next round begins
+	left    int                           // tries of this round
+	pause   time.Duration                 // after this round
 }
 
 // subject is what a task tries.
@@ -76,8 +76,8 @@ func (p *pace) may(key fleet.ServerKey, w what, failed fleet.Reason) bool {
 	if !s.waits[key] {
 		s.waits[key] = true
 		s.waiting = append(s.waiting, key)
-		s.call(p.later, now)
 	}
+	s.call(p.later, now) // again, if it came early: what it was called for is over
 	return false
 }
 
@@ -114,16 +114,20 @@ func (p *pace) forgo(key fleet.ServerKey) {
 	}
 }
 
-// heard takes an answer into account. It returns the servers whose next try is due because
-// what failed for all of them has succeeded for one.
-func (p *pace) heard(key fleet.ServerKey, w what, o fleet.Outcome) (due []fleet.ServerKey) {
+// heard takes an answer into account. It returns when the next try is due of the servers for
+// all of which failed what has succeeded for one: at once, but once a minute at most, for where
+// some fail and others succeed that comes all the time.
+func (p *pace) heard(key fleet.ServerKey, w what, o fleet.Outcome) (due map[fleet.ServerKey]time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o.Class == fleet.ClassOK {
+		due = map[fleet.ServerKey]time.Time{}
 		for _, s := range p.streaks[w] {
 			if len(s.failing) >= sameAnswers {
-				for k := range s.failing {
-					due = append(due, k)
+				for k, at := range s.failing {
+					if at = at.Add(slowestPace); at.After(due[k]) {
+						due[k] = at
+					}
 				}
 			}
 		}
@@ -141,10 +145,10 @@ func (p *pace) heard(key fleet.ServerKey, w what, o fleet.Outcome) (due []fleet.
 	}
 	s := p.streaks[w][o.Reason]
 	if s == nil {
-		s = &streak{failing: map[fleet.ServerKey]bool{}, waits: map[fleet.ServerKey]bool{}}
+		s = &streak{failing: map[fleet.ServerKey]time.Time{}, waits: map[fleet.ServerKey]bool{}}
 		p.streaks[w][o.Reason] = s
 	}
-	s.failing[key] = true
+	s.failing[key] = p.now()
 	return nil
 }
 

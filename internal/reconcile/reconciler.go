@@ -142,7 +142,7 @@ type Reconciler struct {
 	giving  map[fleet.ServerKey]bool            // wait for a declaration's end to give hosts back
 	memos   map[fleet.ServerKey]memo            // what is known beyond the store
 	answers map[fleet.ServerKey]answer          // the newest that was had before
-	opened  map[fleet.ServerKey]bool            // whose next try is due, for that of another one has succeeded
+	opened  map[fleet.ServerKey]time.Time       // from when on the next try is due, for that of another one has succeeded
 
 	running context.Context // of Run; nil: nothing may begin
 	work    sync.WaitGroup  // what Run waits for, but tasks
@@ -184,7 +184,7 @@ func New(cfg Config) *Reconciler {
 		giving:    map[fleet.ServerKey]bool{},
 		memos:     map[fleet.ServerKey]memo{},
 		answers:   map[fleet.ServerKey]answer{},
-		opened:    map[fleet.ServerKey]bool{},
+		opened:    map[fleet.ServerKey]time.Time{},
 	}
 	for name, rt := range cfg.Runtimes {
 		r.endpoints[name] = newEndpoint(name, rt, r)

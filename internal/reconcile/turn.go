@@ -53,11 +53,11 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		}
 		r.tell(out.Events)
 	}
-	if in.Opened {
-		r.mu.Lock()
+	r.mu.Lock()
+	if in.Opened && !r.opened[key].After(in.Now) {
 		delete(r.opened, key)
-		r.mu.Unlock()
 	}
+	r.mu.Unlock()
 	r.cutShort(key, out.Status.Plan)
 	if out.Remove {
 		r.forget(key)
@@ -112,8 +112,14 @@ func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out pr
 			at.freshTurn(key, in.Desired.Instance)
 		}
 	}
-	if !out.Due.IsZero() {
-		r.queue.AddAfter(key, max(out.Due.Sub(r.now()), time.Millisecond))
+	next := out.Due
+	r.mu.Lock()
+	if at, ok := r.opened[key]; ok && (next.IsZero() || at.Before(next)) {
+		next = at
+	}
+	r.mu.Unlock()
+	if !next.IsZero() {
+		r.queue.AddAfter(key, max(next.Sub(r.now()), time.Millisecond))
 	}
 }
 
@@ -136,7 +142,8 @@ func targets(in projection.Input, out projection.Output) []Target {
 func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.Input {
 	in := projection.Input{Now: r.now(), Intent: g.Intent, Prev: r.prev(key, g), AliasPeriod: r.cfg.AliasPeriod}
 	r.mu.Lock()
-	in.Opened = r.opened[key]
+	opened, ok := r.opened[key]
+	in.Opened = ok && !opened.After(in.Now)
 	r.mu.Unlock()
 	if g.Latest != nil {
 		in.Latest = *g.Latest
