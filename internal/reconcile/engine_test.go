@@ -197,7 +197,7 @@ func (e *engine) change(task fleet.Task, b *box) fleet.Outcome {
 			return replan("container %s is gone", task.ContainerID)
 		}
 		if holder := e.named(task.Name); holder != nil && holder != b {
-			if holder.Foreign != "" {
+			if holder.Foreign != "" || holder.Account != b.Account || holder.Region != b.Region {
 				return *refused(fleet.ReasonForeignInstance)
 			}
 			return replan("the name %s is taken", task.Name)
