@@ -51,12 +51,11 @@ type instance struct {
 // serviceView is one service with its containers, which their labels tell, whatever they
 // are called (C15).
 type serviceView struct {
-	doc     fleet.ServiceDocument // of a service that left the document its names alone
-	last    *fleet.Container      // what served last: it runs or ran; nil where nothing did
-	next    *fleet.Container      // of the desired document, and waits to take the place of last
-	rest    []fleet.Container     // what nothing needs
-	blocked bool                  // a foreign container bears the name that last gets aside
-	waits   string                // says which server's container bears the service's name, where ours is there as well
+	doc   fleet.ServiceDocument // of a service that left the document its names alone
+	last  *fleet.Container      // what served last: it runs or ran; nil where nothing did
+	next  *fleet.Container      // of the desired document, and waits to take the place of last
+	rest  []fleet.Container     // what nothing needs
+	waits string                // says which server's container bears the service's name, where ours is there as well
 }
 
 // look reads the observation against the desired document.
@@ -87,8 +86,6 @@ func look(in Input, effects bool) instance {
 		for _, c := range o.Containers {
 			switch {
 			case c.Foreign == "":
-			case c.Name == doc.RetiredName():
-				s.blocked = true
 			case c.Name == doc.Name && c.Account != "" && s.current() != nil:
 				s.waits = taken("container "+c.Name, c.Foreign) // which gives way by itself (C15)
 			case c.Name == doc.Name && in.rule(RuleC7Foreign):

@@ -185,7 +185,7 @@ func (b *builder) converge() (replaced bool) {
 			b.free(s.doc.Name) // before anything is stopped
 		}
 	}
-	for _, s := range b.inTurn() {
+	for _, s := range b.seen.services {
 		switch {
 		case s.last == nil:
 			b.begin(s)
@@ -202,20 +202,6 @@ func (b *builder) converge() (replaced bool) {
 	return replaced
 }
 
-// inTurn are the services in the order in which they are swapped: one that a foreign
-// container is in the way of comes last, and holds nobody up.
-func (b *builder) inTurn() []serviceView {
-	var first, last []serviceView
-	for _, s := range b.seen.services {
-		if s.blocked {
-			last = append(last, s)
-		} else {
-			first = append(first, s)
-		}
-	}
-	return append(first, last...)
-}
-
 // swap takes what served last out of the way of the container that waits, or is made by the
 // plan, and starts that under the service's name.
 func (b *builder) swap(s serviceView) {
@@ -223,15 +209,9 @@ func (b *builder) swap(s serviceView) {
 	if aside { // an -old of an earlier plan would be in the way of the rename
 		b.free(s.doc.RetiredName())
 	}
-	switch {
-	case aside && s.blocked: // which refuses the rename: better before the stop than after it
-		b.rename(*s.last, s.doc.RetiredName())
-		b.stop(*s.last)
-	case aside:
-		b.stop(*s.last)
-		b.rename(*s.last, s.doc.RetiredName())
-	default:
-		b.stop(*s.last)
+	b.stop(*s.last)
+	if aside {
+		b.rename(*s.last, b.spareName(*s.last))
 	}
 	b.begin(s)
 	b.takeAway(*s.last)

@@ -266,3 +266,42 @@ func TestC2_aPausedContainerGoesOn(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// Somebody else's container under the name that what serves is put aside with keeps no service
+// down while two exchange their host ports: each serves, as before or as declared.
+func TestC15_C14_aForeignOldNameKeepsNothingStoppedWhilePortsAreExchanged(t *testing.T) {
+	const proxy = "kura-acme-eu-proxy"
+	for _, names := range [][]string{{carrierName}, {proxy}, {carrierName, proxy}} {
+		for step := range 24 {
+			p := play(t, settledOn(variant{helper: true, ports: true}))
+			p.doc = 1
+			for range step {
+				p.step()
+			}
+			for _, name := range names {
+				if _, taken := p.boxes[name+"-old"]; !taken {
+					p.boxes[name+"-old"] = box{id: "foreign " + name, tag: "v1", state: fleet.ContainerRunning, foreign: true}
+				}
+			}
+			p.pass(time.Hour)
+			runs := map[string]int{}
+			for _, b := range p.boxes {
+				if b.state == fleet.ContainerRunning && !b.foreign {
+					runs[b.service]++
+				}
+			}
+			if runs["cache"] != 1 || runs["proxy"] != 1 {
+				t.Errorf("%v at step %d: %s %s: %s; %+v", names, step, p.status.Status, p.status.Message, brief(p.status.Plan), p.boxes)
+			}
+			for _, name := range names {
+				if p.boxes[name+"-old"].foreign {
+					delete(p.boxes, name+"-old")
+				}
+			}
+			p.pass(time.Hour)
+			if p.status.Verdict != fleet.VerdictConverged || len(p.boxes) != 2 {
+				t.Errorf("%v at step %d, when it is gone: %s %s: %s; %+v", names, step, p.status.Status, p.status.Message, brief(p.status.Plan), p.boxes)
+			}
+		}
+	}
+}
