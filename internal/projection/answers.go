@@ -260,6 +260,9 @@ func (t *turn) ofAnotherDocument(p fleet.Plan, task fleet.Task) bool {
 // completed ends a plan all of whose tasks succeeded.
 func (t *turn) completed(p fleet.Plan) {
 	if p.Cause == fleet.CauseOutage {
+		t.s.Outage.Interrupted = slices.DeleteFunc(slices.Clone(t.s.Outage.Interrupted), func(service string) bool {
+			return slices.ContainsFunc(p.Tasks, func(task fleet.Task) bool { return task.Kind == fleet.TaskStart && task.Service == service })
+		}) // what ends from now on has ended by itself
 		t.dropPlan()
 		return
 	}

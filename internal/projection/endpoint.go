@@ -91,6 +91,9 @@ func (t *turn) active() bool {
 	if !t.gate.moveHeld {
 		t.s.Settled = t.key()
 	}
+	if t.in.rule(RuleS11DropHeld) {
+		t.dropHeld() // what is settled is only observed where the region says so
+	}
 	t.done()
 	return true
 }

@@ -23,7 +23,7 @@ func Plan(in Input, out Output) *fleet.Plan {
 	kind, attempt := fleet.PlanApply, s.Attempts+1
 	cause := (&turn{in: in, s: s, latest: latestOf(in, out), seen: v}).cause()
 	waits := s.NextAttempt != nil && s.NextAttempt.After(in.Now)
-	b.goesOn = !waits && s.Refusal == nil && s.Admitted && !blocked(s.Holds) && v.prepared()
+	b.goesOn = !waits && s.Refusal == nil && s.Admitted && !blocked(s.Holds) && v.presence != foreign && v.prepared()
 	switch {
 	case in.Intent.Deleting != nil && !waits:
 		kind, cause = fleet.PlanDestroy, fleet.CauseDestroy

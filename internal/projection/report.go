@@ -218,6 +218,12 @@ func (t *turn) progressing() {
 		set(fleet.True, fleet.ReasonDeleting, cmp.Or(trouble, t.leaving()))
 	case s.Clock.Expired:
 		set(fleet.False, fleet.ReasonStalled, t.stalled()+"; work goes on")
+	case s.Plan == nil && t.seen.fresh && t.unheard() && !blocked(s.Holds):
+		text := t.unproven()
+		if trouble != "" {
+			text += "; " + trouble
+		}
+		set(fleet.False, fleet.ReasonSilent, text)
 	case trouble != "" && (s.Plan != nil || t.seen.readable && !blocked(s.Holds)):
 		set(fleet.True, fleet.ReasonRetrying, trouble)
 	case s.Plan != nil && s.Plan.Kind == fleet.PlanReplace:
@@ -230,8 +236,6 @@ func (t *turn) progressing() {
 		set(fleet.False, fleet.ReasonHeld, s.Holds[0].Message)
 	case !t.seen.readable:
 		t.keep(fleet.ConditionProgressing, fleet.ReasonNotObservedYet)
-	case t.seen.fresh && t.unheard():
-		set(fleet.False, fleet.ReasonSilent, t.unproven())
 	case t.seen.fresh && t.seen.drifted(): // the next attempt is not due yet
 		set(fleet.True, fleet.ReasonRetrying, "")
 	case t.seen.fresh && s.RollOut != nil:

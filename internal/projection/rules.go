@@ -235,7 +235,7 @@ func (t *turn) refused() bool {
 func (t *turn) stall() bool {
 	c := &t.s.Clock
 	adopted := t.seen.fresh && t.seen.presence == present && t.seen.document && t.seen.running
-	if c.Cause != "" || t.s.Plan != nil && t.s.Plan.Cause != fleet.CauseOutage || adopted {
+	if c.Cause != "" || t.s.Plan != nil && needsPlace(*t.s.Plan) || adopted {
 		startClock(c, t.cause(), t.in.Now)
 	}
 	if at := expiry(*c, t.in.Region.StallAfter.Std()); at != nil && !at.After(t.in.Now) {
