@@ -44,7 +44,7 @@ type Snapshot struct {
 // A snapshot is a text file of JSON lines: one header, the records in the order of their
 // keys, and one trailer, whose hash is that of everything before it. The schema record,
 // who leads, who writes alone and where audit logs end are facts of one store and not part
-// of it.
+// of it; nor are claims of tries, which name a revision of that store.
 type (
 	snapshotHeader struct {
 		Format      string    `json:"format"`
@@ -92,7 +92,7 @@ func (r *Records) Save(ctx context.Context, w io.Writer) (Snapshot, error) {
 	out.line(header)
 	for {
 		for _, kv := range page.Items {
-			if key := strings.TrimPrefix(kv.Key, r.prefix); kept(key) {
+			if key := strings.TrimPrefix(kv.Key, r.prefix); kept(key) && kindOf(key) != KindTry { // it names a revision of this store
 				out.line(snapshotRecord{key, kv.Value})
 				s.add(key)
 			}

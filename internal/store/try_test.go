@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -51,6 +52,10 @@ func TestG12_aClaimBelongsToOneStatus(t *testing.T) {
 	}
 	claim.IntentRevision--
 	must[int64](t)(r.CommitTry(ctx, claim))
+	var b bytes.Buffer
+	if info, err := r.Save(ctx, &b); err != nil || info.Kinds[store.KindTry] != 0 {
+		t.Errorf("a snapshot, %v, has a claim on a revision of this store: %v", err, info.Kinds)
+	}
 
 	g = gather(t, r, acme)
 	if err := r.CommitTurn(ctx, fleet.TurnWrite{Key: acme, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Remove: true}); err != nil {
