@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -17,6 +19,8 @@ import (
 // token keeps anybody out (G8).
 type connections struct {
 	net.Listener
+	closed chan struct{}
+	close  sync.Once
 
 	mu    sync.Mutex
 	from  map[netip.Prefix]group // newcomers, by address
@@ -40,10 +44,14 @@ type connection struct {
 // those that come wait to be accepted.
 const graceOfNewcomers = 500 * time.Millisecond
 
+// manyOfAnAddress is how many newcomers one address must have for others to wait for its own to
+// have had their time: as long as it has fewer, waiting for them alone would let hardly anybody in.
+const manyOfAnAddress = newcomers / 4
+
 type group map[*connection]struct{}
 
 func newConnections(l net.Listener) *connections {
-	return &connections{Listener: l, from: map[netip.Prefix]group{}, of: map[string]group{}}
+	return &connections{Listener: l, closed: make(chan struct{}), from: map[netip.Prefix]group{}, of: map[string]group{}}
 }
 
 // Accept implements net.Listener.
@@ -58,8 +66,18 @@ func (a *connections) Accept() (net.Conn, error) {
 		if wait <= 0 {
 			return in, nil
 		}
-		<-time.After(wait)
+		select {
+		case <-time.After(wait):
+		case <-a.closed:
+			return nil, errors.Join(net.ErrClosed, c.Close())
+		}
 	}
+}
+
+// Close implements net.Listener.
+func (a *connections) Close() error {
+	a.close.Do(func() { close(a.closed) })
+	return a.Listener.Close()
 }
 
 // admit counts a newcomer, for whom another one goes where there are too many, or says for how
@@ -69,11 +87,11 @@ func (a *connections) admit(in *connection) time.Duration {
 	defer a.mu.Unlock()
 	if a.new >= newcomers {
 		most := largest(a.from)
-		out := most.oldest(isIdle)
-		if out == nil {
-			out = most.oldest(func(*connection) bool { return true })
+		out := cmp.Or(oldest(a.from, most, isIdle), oldest(a.from, most, anyone))
+		if most < manyOfAnAddress && out.grace() > 0 {
+			out = oldest(a.from, 1, anyone)
 		}
-		if wait := time.Until(out.moved.Add(graceOfNewcomers)); wait > 0 {
+		if wait := out.grace(); wait > 0 {
 			return wait
 		}
 		out.end()
@@ -135,14 +153,26 @@ func part[K comparable](all map[K]group, key K, c *connection) {
 	}
 }
 
-// largest returns the group that has the most.
-func largest[K comparable](all map[K]group) (most group) {
+// largest is how many the largest group has.
+func largest[K comparable](all map[K]group) (most int) {
 	for _, g := range all {
-		if len(g) > len(most) {
-			most = g
-		}
+		most = max(most, len(g))
 	}
 	return most
+}
+
+// oldest returns the connection that got on longest ago, of those that will do in the groups
+// that have so many; nil: none will do.
+func oldest[K comparable](all map[K]group, many int, will func(*connection) bool) (oldest *connection) {
+	for _, g := range all {
+		if len(g) < many {
+			continue
+		}
+		if c := g.oldest(will); c != nil && (oldest == nil || c.moved.Before(oldest.moved)) {
+			oldest = c
+		}
+	}
+	return oldest
 }
 
 // oldest returns the connection of those that will do that got on longest ago; nil: none will do.
@@ -154,6 +184,11 @@ func (g group) oldest(will func(*connection) bool) (oldest *connection) {
 	}
 	return oldest
 }
+
+// grace is for how long a newcomer may still stay, however many come.
+func (c *connection) grace() time.Duration { return time.Until(c.moved.Add(graceOfNewcomers)) }
+
+func anyone(*connection) bool { return true }
 
 func isIdle(c *connection) bool { return c.busy == 0 }
 
@@ -174,7 +209,7 @@ func (c *connection) show(token fleet.Token) error {
 		idle.end()
 	}
 	if a.owned >= s.limit(token) {
-		idle := largest(a.of).oldest(isIdle)
+		idle := oldest(a.of, largest(a.of), isIdle)
 		if idle == nil {
 			return s.ours()
 		}

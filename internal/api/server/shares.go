@@ -12,7 +12,8 @@ import (
 // Who may have how much of what at the same time (G8). What a token uses up is refused to it
 // alone, with 429; what all use up together, with 503, and not to admins, for whom some is left.
 // Eight runs of Terraform with one token, each with ten regions and sixteen requests at once,
-// take less than half of each share.
+// take 80 of its 128 long polls and less than half of its connections and requests; their lists
+// wait for each other (queueFor).
 var (
 	shareOfConnections = share{"connections", 512, 1536, 128}
 	shareOfRequests    = share{"requests", 512, 2048, 128}
