@@ -415,6 +415,14 @@ func (t *turn) crashes() bool {
 // crashing reports whether a service is in a crash loop.
 func (t *turn) crashing() bool { return t.crashed() != "" }
 
+// succeeded reports whether all that is in a crash loop is what the open deployment replaces:
+// it says nothing about that (C11).
+func (t *turn) succeeded() bool {
+	return t.latest.Status.Open() && !slices.ContainsFunc(t.seen.services, func(s serviceView) bool {
+		return t.s.Crashes[s.doc.Service].Quick >= crashLoopFrom && !s.replaced()
+	})
+}
+
 // crashed names the services in a crash loop.
 func (t *turn) crashed() string {
 	var names []string

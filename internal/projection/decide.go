@@ -95,8 +95,10 @@ func Decide(in Input) Output {
 		} else {
 			s.Attempts, s.NextAttempt, s.Again = plan.Attempt, nil, nil
 		}
-		if needsPlace(*plan) {
+		if t := (&turn{in: in, s: *s, latest: latestOf(in, out), seen: out.seen}); needsPlace(*plan) {
 			startClock(&s.Clock, plan.Cause, in.Now)
+		} else if plan.Cause == fleet.CauseOutage && t.outlasts() {
+			startClock(&s.Clock, t.cause(), in.Now)
 		}
 		out.MayAct = true
 	}

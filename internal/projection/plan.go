@@ -147,7 +147,7 @@ func (b *builder) revive(o fleet.Outage) bool {
 		}
 		switch c := b.crashes[s.doc.Service]; {
 		case len(o.Interrupted) > 0 && !slices.Contains(o.Interrupted, s.doc.Service):
-		case b.goesOn && s.replaced():
+		case b.goesOn && s.replaced() && s.waits == "":
 		case len(o.Interrupted) == 0 && c.SeenAt.Add(crashDelay(c.Quick)).After(b.in.Now):
 		case b.in.rule(rule):
 			b.add(fleet.Task{Kind: fleet.TaskStart, Service: s.doc.Service, ContainerID: s.last.ID})

@@ -216,14 +216,14 @@ func (t *turn) prompted() bool {
 func (i imageState) equal() bool { return i == imageEqual }
 
 // refused is the third rule of P1: the runtime refused a task of this key, or the
-// server's containers do not stay up.
+// server's containers do not stay up, and nothing is on its way that follows them.
 func (t *turn) refused() bool {
 	if r := t.s.Refusal; r != nil {
 		t.become(fleet.StatusFailed, r.Reason, r.Message)
 		t.fail(r.Reason, r.Message)
 		return true
 	}
-	if t.seen.fresh && t.crashing() {
+	if t.seen.fresh && t.crashing() && !t.succeeded() {
 		t.become(fleet.StatusFailed, fleet.ReasonCrashLoop, t.crashLoop())
 		t.fail(fleet.ReasonCrashLoop, t.crashLoop())
 		return true
@@ -235,7 +235,7 @@ func (t *turn) refused() bool {
 func (t *turn) stall() bool {
 	c := &t.s.Clock
 	adopted := t.seen.fresh && t.seen.presence == present && t.seen.document && t.seen.running
-	if c.Cause != "" || t.s.Plan != nil && needsPlace(*t.s.Plan) || adopted {
+	if p := t.s.Plan; c.Cause != "" || p != nil && (needsPlace(*p) || p.Cause == fleet.CauseOutage && t.outlasts()) || adopted {
 		startClock(c, t.cause(), t.in.Now)
 	}
 	if at := expiry(*c, t.in.Region.StallAfter.Std()); at != nil && !at.After(t.in.Now) {
@@ -248,6 +248,10 @@ func (t *turn) stall() bool {
 		t.stalled())
 	return true
 }
+
+// outlasts reports whether what served last and is started again is what is desired: it was
+// settled, and its clock counts as for one that is made anew (P10).
+func (t *turn) outlasts() bool { return t.seen.fresh && t.seen.document }
 
 // stalled says what a stalled server waits for, with the last answer to what is tried (P21).
 func (t *turn) stalled() string {

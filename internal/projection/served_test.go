@@ -3,6 +3,7 @@ package projection
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,64 @@ func TestC14_whatServedAndDoesNotStayUpIsStartedWithThePauseOfACrashLoop(t *test
 	p.pass(2 * time.Minute)
 	if b := p.box(); b.state != fleet.ContainerRunning || b.tag != "v1" {
 		t.Errorf("%+v", p.boxes)
+	}
+}
+
+// Who declares what mends a crash loop is not told that it failed because of what it replaces.
+func TestC14_C11_theCrashesOfWhatServedFailNoRollOutOfItsSuccessor(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.crash = true
+	p.end()
+	p.pass(2*time.Minute).is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonCrashLoop)
+	p.declare("v2", "")
+	p.hangs = true
+	p.pass(5*time.Minute).is(fleet.StatusProvisioning, fleet.VerdictProgressing, fleet.ReasonRollingOut).deployment(fleet.DeploymentRunning)
+	if c := condition(*p.status, fleet.ConditionProgressing); !strings.Contains(c.Message, "ends within 10 s of its start") {
+		t.Errorf("what serves does not stay up, and Progressing says %s: %s", c.Reason, c.Message)
+	}
+	p.hangs, p.noImage = false, true
+	p.pass(time.Hour).is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonImagePullFailed).deployment(fleet.DeploymentFailed)
+	p.noImage, p.crash = false, false
+	p.pass(11*time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "")
+}
+
+// What served and cannot be started again is not on its way for ever (P10).
+func TestC14_P10_aStartThatNeverSucceedsStalls(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.end()
+	p.tasks = fleet.ClassTransient
+	p.pass(20*time.Minute).is(fleet.StatusActive, fleet.VerdictStalled, fleet.ReasonRuntimeError)
+	if p.told("Stalled") != 1 {
+		t.Errorf("told %d times", p.told("Stalled"))
+	}
+	p.tasks = ""
+	p.pass(2*time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "")
+}
+
+// What is prepared and cannot be swapped in is no reason to leave down what served: another
+// server's container has the name, and keeps it.
+func TestC14_C15_whatServedIsStartedWhereTheSwapWaitsForAName(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.declare("v2", "")
+	for len(p.boxes) == 1 {
+		p.step()
+	}
+	p.turn()
+	b := p.box()
+	delete(p.boxes, carrierName)
+	b.state, b.finished = fleet.ContainerExited, p.now
+	p.boxes[carrierName+"-old"] = b
+	p.put(carrierName, "", "v1", "", fleet.ContainerRunning, true)
+	p.status.Plan, p.status.NextAttempt = nil, nil
+	p.look()
+	in := p.input()
+	for i := range in.Seen.Instance.Containers {
+		if c := &in.Seen.Instance.Containers[i]; c.Foreign != "" {
+			c.Account = "other"
+		}
+	}
+	if got, want := brief(Decide(in).Status.Plan), "start cache"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -232,7 +232,9 @@ func TestS10_anObservingRegionShowsAndStartsNothing(t *testing.T) {
 			}
 			p.full = true
 			p.observe = false       // switched to heal: drift is admitted under G4
-			if c.name != "killed" { // but for what served and only has to be started (C14)
+			if c.name == "killed" { // what served and only has to be started needs no place (C14)
+				p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+			} else {
 				p.rest().is(p.status.Status, fleet.VerdictHeld, fleet.ReasonAdmission)
 			}
 			p.full = false
