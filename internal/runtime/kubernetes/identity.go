@@ -75,6 +75,7 @@ func (c *Cluster) checkIdentity(ctx context.Context, namespace string) *fleet.Re
 	f := c.stranger(namespace, uid)
 	if f != nil {
 		p.failed(*f)
+		p.hangUp() // the watch may stand where it stood: what is listed next says which it is
 	}
 	return f
 }
@@ -100,6 +101,16 @@ func (r *reader) identify(ctx context.Context) error {
 		return fmt.Errorf("%s", f.Message)
 	}
 	return nil
+}
+
+// hangUp ends the watch.
+func (p *picture) hangUp() {
+	p.mu.Lock()
+	cut := p.cut
+	p.mu.Unlock()
+	if cut != nil {
+		cut()
+	}
 }
 
 func (p *picture) expects() string {

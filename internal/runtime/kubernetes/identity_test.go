@@ -154,6 +154,11 @@ func TestK9_anotherNamespaceOfTheNameIsNotReadAndNothingIsDoneInIt(t *testing.T)
 		t.Error(err)
 	}
 
+	twins.set("two", false) // for one call, while the watch stands
+	refused("another one", fleet.ReasonClusterChanged)
+	twins.set("one", false)
+	observed("it was that one all along", readable)
+
 	twins.set("two", false) // while the watch stands
 	refused("another one", fleet.ReasonClusterChanged)
 	observed("another one is not read", unreadable(fleet.ReasonClusterChanged, "one", "two", `kurad cluster accept eu-1`))
