@@ -151,7 +151,7 @@ func (d *daemon) serveMandate(ctx context.Context, leadership store.Leadership) 
 	t.loop = reconcile.New(reconcile.Config{
 		Environment: d.env, Store: turnStore{d.records.Fenced(leadership.Guard()), d.view, t.end}, Probes: probes{t.watcher},
 		Leadership: t, Runtimes: d.runtimes.loop(), Clusters: d.runtimes.clusterLoop(), ReadFailure: d.runtimes.readFailure, Log: d.log.Named("reconcile"),
-		Tick: d.options.tick, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
+		Tick: d.options.tick, NewPort: d.api.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
 	})
 	d.mandate.Store(t) // first: a change that is heard from now on must find the loop
 	defer d.mandate.Store(nil)

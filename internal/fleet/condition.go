@@ -82,6 +82,7 @@ const (
 	ReasonImagePullFailed Reason = "ImagePullFailed"
 	ReasonCreateFailed    Reason = "CreateFailed"
 	ReasonStartFailed     Reason = "StartFailed"
+	ReasonPortTaken       Reason = "PortTaken" // somebody else has the host port (C12)
 	ReasonStopFailed      Reason = "StopFailed"
 	ReasonRemoveFailed    Reason = "RemoveFailed"
 	ReasonForbidden       Reason = "Forbidden"
@@ -117,7 +118,7 @@ type ConditionRule struct {
 // ConditionRules lists every condition type, in the order in which they are shown.
 func ConditionRules() []ConditionRule {
 	return []ConditionRule{
-		{ConditionReady, SetterProjection, "summary: the server is active, answers, and nothing is open", []Reason{ReasonReady, ReasonAbsent, ReasonRollingOut, ReasonDrifted, ReasonUnparsableImage, ReasonEndpointNotReady, ReasonGlobalNotReady, ReasonStalled, ReasonSilent, ReasonURLMove, ReasonHeld, ReasonDeleting, ReasonNotObservedYet, ReasonForeignInstance, ReasonCrashLoop, ReasonImagePullFailed, ReasonCreateFailed, ReasonStartFailed, ReasonStopFailed, ReasonRemoveFailed, ReasonForbidden, ReasonInvalid, ReasonNamespaceGone, ReasonFieldConflict, ReasonPlanTimedOut, ReasonUnknownRegion, ReasonNotRenderable, ReasonForeignOwner, ReasonOwnershipUnknown}},
+		{ConditionReady, SetterProjection, "summary: the server is active, answers, and nothing is open", []Reason{ReasonReady, ReasonAbsent, ReasonRollingOut, ReasonDrifted, ReasonUnparsableImage, ReasonEndpointNotReady, ReasonGlobalNotReady, ReasonStalled, ReasonSilent, ReasonURLMove, ReasonHeld, ReasonDeleting, ReasonNotObservedYet, ReasonForeignInstance, ReasonCrashLoop, ReasonImagePullFailed, ReasonCreateFailed, ReasonStartFailed, ReasonPortTaken, ReasonStopFailed, ReasonRemoveFailed, ReasonForbidden, ReasonInvalid, ReasonNamespaceGone, ReasonFieldConflict, ReasonPlanTimedOut, ReasonUnknownRegion, ReasonNotRenderable, ReasonForeignOwner, ReasonOwnershipUnknown}},
 		{ConditionInstanceObserved, SetterProjection, "the newest read of the runtime answered about this instance", []Reason{ReasonObserved, ReasonNotObservedYet, ReasonEndpointUnreachable, ReasonRuntimeRefused, ReasonRuntimeError, ReasonTypeNotServed, ReasonNamespaceGone, ReasonClusterChanged, ReasonUnknownRegion, ReasonNotRenderable}},
 		{ConditionImageConverged, SetterProjection, "every carrier of the image runs the desired one", []Reason{ReasonConverged, ReasonAbsent, ReasonDrifted, ReasonRollingOut, ReasonUnparsableImage, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
 		{ConditionManifestConverged, SetterProjection, "every service runs from the desired document", []Reason{ReasonConverged, ReasonAbsent, ReasonServiceMissing, ReasonServiceStopped, ReasonDocumentDiffers, ReasonSchemaTooOld, ReasonFieldConflict, ReasonTerminating, ReasonCrashLoop, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},

@@ -125,6 +125,7 @@ type Outcome struct {
 	Answered    bool   `json:"answered"`
 	ContainerID string `json:"container_id,omitempty"`
 	Forced      bool   `json:"forced,omitempty"` // the stop needed SIGKILL (C6)
+	Port        int    `json:"port,omitempty"`   // the host port that somebody else has (ReasonPortTaken)
 	// Applied is the KuraInstance that an apply was answered with (K8).
 	Applied *KubeState `json:"applied,omitempty"`
 	At      time.Time  `json:"at"`

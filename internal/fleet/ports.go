@@ -34,6 +34,25 @@ func PortNeeds(r Region) []PortNeed {
 	return needs
 }
 
+// PortMove gives a server that never served another host port in the place of an assigned
+// one that somebody else has (C12).
+type PortMove struct {
+	Endpoint string
+	Need     string // as Intent.Ports names it
+	From, To int
+}
+
+// MovedPort is the intent after the move: the port that it had may be one that was offered.
+func (in Intent) MovedPort(m PortMove) Intent {
+	in.Ports, in.Offered = maps.Clone(in.Ports), maps.Clone(in.Offered)
+	if in.Ports == nil {
+		in.Ports = map[string]int{}
+	}
+	in.Ports[m.Need] = m.To
+	delete(in.Offered, m.Need)
+	return in
+}
+
 // Accepted is the intent in its region as it is now: of the ports that were offered those
 // that the region needs are the server's own, and the others never were.
 func (in Intent) Accepted(r Region) Intent {

@@ -35,6 +35,9 @@ type TurnWrite struct {
 	// was under way: the turn is refused where one came since (H4).
 	Freed       []string
 	Undisturbed int64
+	// Port is another port that the server gets in its intent, whose generation stays; nil:
+	// it keeps what it has (C12).
+	Port *PortMove
 	// Remove ends a destroyed server: intent, status, deployments and reservations go
 	// (P18); its events stay. Its hosts stay its account's until KeptUntil (H10).
 	Remove    bool

@@ -33,6 +33,9 @@ func (t *turn) answers() bool {
 		switch task.Outcome.Class {
 		case fleet.ClassOK:
 		case fleet.ClassRefused:
+			if t.movePort(*task) {
+				return false
+			}
 			t.refusedBy(*p, *task)
 			return false
 		case fleet.ClassTransient:
@@ -226,6 +229,29 @@ func mends(p *fleet.Plan, s fleet.Status) bool {
 
 func unansweredTask(task fleet.Task) bool {
 	return task.Outcome != nil && !task.Outcome.Answered && task.Deadline != nil && !task.Cancellable()
+}
+
+// movePort gives a server that never served another port where somebody else has an assigned
+// one: nobody knows its url yet. One that served keeps it, for its clients do (C12).
+func (t *turn) movePort(task fleet.Task) bool {
+	if task.Outcome.Reason != fleet.ReasonPortTaken || t.s.ServingImageTag != "" || t.s.PublishedURL != "" || len(t.s.Adopted) > 0 {
+		return false
+	}
+	for _, need := range fleet.PortNeeds(t.in.Region) {
+		from := t.in.Intent.Ports[need.Key()]
+		if need.Service != task.Service || need.Fixed != 0 || from == 0 || from != task.Outcome.Port {
+			continue
+		}
+		t.port = &fleet.PortMove{Endpoint: t.in.Region.Containers.Endpoint, Need: need.Key(), From: from, To: t.in.NewPort}
+		if t.port.To == 0 {
+			return false // there is none: it is tried as it is (P9)
+		}
+		t.note(fleet.EventWarning, "PortChanged", fmt.Sprintf("%s from %d to %d: %s", t.port.Need, from, t.port.To, task.Outcome.Message))
+		t.s.Failing = nil
+		t.endPlan("", maxRestart)
+		return true
+	}
+	return false
 }
 
 // refusedBy ends a plan that the runtime refused. A refusal to take leftovers away

@@ -27,6 +27,8 @@ type Input struct {
 	Opened bool
 	// Admit says that a place of the region's max_unsettled is given to this server (G4).
 	Admit bool
+	// NewPort is another host port for the server, where Output.WantsPort asked for one (C12).
+	NewPort int
 	// AliasPeriod is how long an old host is kept after the new one serves (H8); 0: not
 	// at all.
 	AliasPeriod time.Duration
@@ -44,6 +46,9 @@ type Output struct {
 	Remove bool
 	// Freed are the hosts that nobody is led to any more: what reserves them goes (H8).
 	Freed []string
+	// WantsPort asks for another port in the place of one that somebody else has; with
+	// Input.NewPort it is what the turn stores (C12).
+	WantsPort *fleet.PortMove
 
 	// Due is when time alone may change the outcome; zero: never.
 	Due time.Time
@@ -111,10 +116,18 @@ func Decide(in Input) Output {
 	return out
 }
 
+// Port is the port that the server gets in this turn (C12).
+func (o Output) Port() *fleet.PortMove {
+	if o.WantsPort == nil || o.WantsPort.To == 0 {
+		return nil
+	}
+	return o.WantsPort
+}
+
 // Changed reports whether the output differs from what is stored, so that a converged
 // server costs no write (P16).
 func (o Output) Changed() bool {
-	return o.Remove || o.Latest != nil || len(o.Events) > 0 || o.input.Prev == nil || !sameRecord(*o.input.Prev, o.Status)
+	return o.Remove || o.Latest != nil || o.Port() != nil || len(o.Events) > 0 || o.input.Prev == nil || !sameRecord(*o.input.Prev, o.Status)
 }
 
 // Repeats reports whether nothing differs from what is stored but that what had failed is

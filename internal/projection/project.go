@@ -17,6 +17,7 @@ type turn struct {
 	gate   gate
 	notes  []fleet.Event
 	remove bool
+	port   *fleet.PortMove
 	tried  bool // an effect of the latest deployment's has begun, or its plan has ended by now
 }
 
@@ -56,7 +57,7 @@ func Project(in Input) Output {
 	if in.clockStands(t.s.Holds) {
 		stopClock(&t.s.Clock, in.Now)
 	}
-	out := Output{Status: t.s, Remove: t.remove, seen: t.seen, notes: t.notes, input: in}
+	out := Output{Status: t.s, Remove: t.remove, WantsPort: t.port, seen: t.seen, notes: t.notes, input: in}
 	if t.latest != in.Latest {
 		latest := t.latest
 		out.Latest = &latest

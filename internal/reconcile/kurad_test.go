@@ -42,6 +42,7 @@ type options struct {
 	onRead     func(read func() error) error // of a cluster: lists and single reads
 	onIdentify func() error                  // before it is stored which namespace was observed
 	onOrphan   func(fleet.ServerKey)         // before the store has the last word on one
+	newPort    func(context.Context, fleet.Gathered, fleet.PortMove) (int, error)
 	log        hclog.Logger
 	lead       reconcile.Leadership
 	paused     bool
@@ -73,7 +74,7 @@ func (w *world) start(o options) *kurad {
 		log = hclog.NewNullLogger()
 	}
 	k.loop = reconcile.New(reconcile.Config{
-		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, OrphanPeriod: time.Minute, Log: log,
+		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, NewPort: o.newPort, OrphanPeriod: time.Minute, Log: log,
 		ReadFailure: func(err error) fleet.ReadFailure {
 			return fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: err.Error()}
 		},

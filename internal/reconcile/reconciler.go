@@ -93,6 +93,9 @@ type Config struct {
 	Clusters    map[string]Cluster // Kubernetes clusters, by name
 	ReadFailure func(error) fleet.ReadFailure
 	Log         hclog.Logger
+	// NewPort chooses another host port for a server whose own somebody else has (C12); nil:
+	// there is none.
+	NewPort     func(context.Context, fleet.Gathered, fleet.PortMove) (int, error)
 	Tick        time.Duration // between listings of an endpoint; 0: 10 s (C1)
 	Resync      time.Duration // between turns without a cause; 0: 10 min
 	Paused      bool          // the daemon is paused (S11)

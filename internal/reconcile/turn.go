@@ -46,7 +46,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
 			Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: out.Status,
 			Latest: out.Latest, LatestRevision: g.LatestRevision, Events: out.Events, Remove: out.Remove,
-			Freed: out.Freed, Undisturbed: undisturbed, KeptUntil: r.now().Add(r.cfg.AliasPeriod),
+			Port: out.Port(), Freed: out.Freed, Undisturbed: undisturbed, KeptUntil: r.now().Add(r.cfg.AliasPeriod),
 		})
 		if err != nil {
 			return fmt.Errorf("store the turn of %s: %w", key, err)
@@ -83,6 +83,15 @@ func (r *Reconciler) decide(ctx context.Context, key fleet.ServerKey) (fleet.Gat
 	}
 	in := r.gather(key, g)
 	out := projection.Decide(in)
+	if out.WantsPort != nil && r.cfg.NewPort != nil {
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout/2) // to store what follows needs time, too
+		in.NewPort, err = r.cfg.NewPort(ctx, g, *out.WantsPort)
+		cancel()
+		if err != nil {
+			r.log.Warn("no other port for a server", "server", key, "port", out.WantsPort.From, "error", err)
+		}
+		out = projection.Decide(in)
+	}
 	if out.WantsAdmission && r.admission.ask(key, out.Urgent, in.Region.MaxUnsettled) {
 		in.Admit = true
 		out = projection.Decide(in)

@@ -21,7 +21,17 @@ func (r *Records) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 	}
 	tx := r.Begin()
 	tx.grow(w.Status.Status != fleet.StatusDestroying && w.Status.Status != fleet.StatusDestroyed)
-	tx.compare(Unchanged(intentKey(w.Key), w.IntentRevision))
+	if w.Port == nil {
+		tx.compare(Unchanged(intentKey(w.Key), w.IntentRevision))
+	} else {
+		intent, err := expect[fleet.Intent](ctx, r, intentKey(w.Key), w.IntentRevision)
+		if err != nil {
+			return err
+		}
+		tx.PutIntent(intent, intent.Value.MovedPort(*w.Port))
+		tx.Claim(w.Key, ReservePort(w.Port.Endpoint, w.Port.To))
+		tx.Release(w.Key, ReservePort(w.Port.Endpoint, w.Port.From))
+	}
 	status, err := expect[fleet.Status](ctx, r, statusKey(w.Key), w.StatusRevision)
 	if err != nil {
 		return err

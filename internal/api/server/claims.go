@@ -115,6 +115,7 @@ func (s *Server) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, 
 	for _, need := range fleet.PortNeeds(r) {
 		used[need.Fixed] = true
 	}
+	s.strangers.mark(r.Containers.Endpoint, s.now(), used)
 	return used, nil
 }
 

@@ -119,6 +119,7 @@ type Server struct {
 	changes   *changes
 	snapshots *snapshots
 	shares    shares
+	strangers strangers
 	ended     chan struct{} // closed by Close
 	close     sync.Once
 

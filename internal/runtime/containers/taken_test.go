@@ -1,7 +1,13 @@
 package containers_test
 
 import (
+	"fmt"
+	"net"
 	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -85,8 +91,55 @@ func TestC12_takenPortIsRefusedBeforeTheStart(t *testing.T) {
 				"POST /containers/" + someID + "/start": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 			})
 			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStart, ContainerID: someID}, document())
-			if refused := o.Reason == fleet.ReasonStartFailed && o.Class == fleet.ClassRefused; refused != c.refused || !refused && o.Class != fleet.ClassOK {
+			if refused := o.Reason == fleet.ReasonPortTaken && o.Port == 20001 && o.Class == fleet.ClassRefused; refused != c.refused || !refused && o.Class != fleet.ClassOK {
 				t.Errorf("%+v, want refused %t", o, c.refused)
+			}
+		})
+	}
+}
+
+// A process of the host shows in the engine's words only; which port they are about is said
+// as a number, and who has it where that can be seen.
+func TestC12_theEnginesWordsTellThePortThatAProcessHas(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	port := l.Addr().(*net.TCPAddr).Port
+	me := fmt.Sprintf("in use by process %d (", os.Getpid())
+	created := inspected("kura-acme-eu-cache", "created")
+	created["HostConfig"] = map[string]any{"PortBindings": map[string]any{
+		"8080/tcp": []map[string]string{{"HostIp": "127.0.0.1", "HostPort": strconv.Itoa(port)}},
+		"9090/tcp": []map[string]string{{"HostIp": "127.0.0.1", "HostPort": "1"}},
+	}}
+	for says, c := range map[string]struct {
+		reason fleet.Reason
+		port   int
+		who    string
+	}{
+		"cannot listen on the TCP port: listen tcp4 127.0.0.1:%d: bind: address already in use":                               {fleet.ReasonPortTaken, port, me},
+		"rootlessport listen tcp 0.0.0.0:%d: bind: address already in use":                                                    {fleet.ReasonPortTaken, port, me},
+		"pasta failed with exit code 1: Failed to bind port %d (Address already in use) for option '-t'":                      {fleet.ReasonPortTaken, port, me},
+		"driver failed programming external connectivity: Bind for 127.0.0.1:%d failed: port is already allocated":            {fleet.ReasonPortTaken, port, me},
+		"listen tcp4 127.0.0.1:1: bind: address already in use; %d":                                                           {fleet.ReasonPortTaken, 1, ""},
+		"aardvark-dns failed to start: failed to bind udp listener on 10.89.0.1:53: Address already in use (container of %d)": {fleet.ReasonStartFailed, 0, ""},
+		"listen tcp4 127.0.0.1:%d: bind: cannot assign requested address":                                                     {fleet.ReasonStartFailed, 0, ""},
+		"listen tcp4 127.0.0.1:%d9: bind: address already in use":                                                             {fleet.ReasonStartFailed, 0, ""},
+	} {
+		words := fmt.Sprintf(says, port)
+		t.Run(words, func(t *testing.T) {
+			e := fakeEngine(t, map[string]http.HandlerFunc{
+				"GET /containers/" + someID + "/json":   answer(200, created),
+				"GET /containers/json":                  answer(200, []any{}),
+				"POST /containers/" + someID + "/start": refusal(500, words),
+			})
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStart, ContainerID: someID}, document())
+			if o.Class != fleet.ClassRefused || o.Reason != c.reason || o.Port != c.port || !o.Answered || !strings.Contains(o.Message, words) {
+				t.Errorf("%+v, want %s of port %d with the engine's words", o, c.reason, c.port)
+			}
+			if runtime.GOOS == "linux" && !strings.Contains(o.Message, c.who) {
+				t.Errorf("%s: does not say %q", o.Message, c.who)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -33,12 +32,14 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 		return refuse(fleet.ReasonForbidden, "start container %s: %v", nameOf(seen), err)
 	}
 	defer release(paths)
-	taken, err := r.portTaken(ctx, seen)
+	port, holder, err := r.portTaken(ctx, seen)
 	if err != nil {
 		return r.failed(opInspect, err)
 	}
-	if taken != "" {
-		return refuse(fleet.ReasonStartFailed, "start container %s: %s", nameOf(seen), taken)
+	if port != 0 {
+		o := refuse(fleet.ReasonPortTaken, "start container %s: %s", nameOf(seen), holder)
+		o.Port = port
+		return o
 	}
 	_, err = r.engine.ContainerStart(ctx, seen.ID, client.ContainerStartOptions{})
 	switch {
@@ -50,7 +51,12 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 			return replan("container %s to start is gone", short(seen.ID))
 		}
 	}
-	return r.failed(opStart, err)
+	o := r.failed(opStart, err)
+	if b, ok := refusedPort(seen, o); ok {
+		o.Reason, o.Port = fleet.ReasonPortTaken, b.port
+		o.Message = fmt.Sprintf("start container %s: host port %d/%s is already in use%s: %s", nameOf(seen), b.port, b.protocol, r.holder(b), o.Message)
+	}
+	return o
 }
 
 // goOn unpauses the container, whoever paused it (C2).
@@ -72,31 +78,29 @@ func (r run) goOn(ctx context.Context, seen *container.InspectResponse) fleet.Ou
 // portTaken says which container with a process publishes a port of c already. Starting c
 // would not only fail: Podman with netavark, seen with 4.3.1, takes the other's port
 // rule away with the failed start's, and the other container answers no more.
-func (e *Endpoint) portTaken(ctx context.Context, c *container.InspectResponse) (string, error) {
-	if c.HostConfig == nil || len(c.HostConfig.PortBindings) == 0 {
-		return "", nil
+func (e *Endpoint) portTaken(ctx context.Context, c *container.InspectResponse) (port int, holder string, err error) {
+	bound := bindings(c)
+	if len(bound) == 0 {
+		return 0, "", nil
 	}
 	listed, err := e.engine.ContainerList(ctx, client.ContainerListOptions{})
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	for _, other := range listed.Items {
 		if other.ID == c.ID || !stateOf(string(other.State)).Alive() {
 			continue
 		}
 		for _, theirs := range other.Ports {
-			for port, bindings := range c.HostConfig.PortBindings {
-				for _, b := range bindings {
-					if theirs.PublicPort != 0 && strconv.Itoa(int(theirs.PublicPort)) == b.HostPort &&
-						theirs.Type == string(port.Proto()) && overlap(theirs.IP, b.HostIP) {
-						return fmt.Sprintf("host port %s/%s is already in use by container %s (%s)",
-							b.HostPort, theirs.Type, strings.TrimPrefix(strings.Join(other.Names, ", "), "/"), ownerOf(other.Labels)), nil
-					}
+			for _, b := range bound {
+				if theirs.PublicPort != 0 && int(theirs.PublicPort) == b.port && theirs.Type == b.protocol && overlap(theirs.IP, b.ip) {
+					return b.port, fmt.Sprintf("host port %d/%s is already in use by container %s (%s)",
+						b.port, b.protocol, strings.TrimPrefix(strings.Join(other.Names, ", "), "/"), ownerOf(other.Labels)), nil
 				}
 			}
 		}
 	}
-	return "", nil
+	return 0, "", nil
 }
 
 // overlap reports whether binding a and b on one port excludes each other.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +25,7 @@ type containers struct {
 	ca     string
 	dns    *world.DNS
 	engine *engine.Engine
+	ports  string
 }
 
 func (g *containers) introduce() string {
@@ -34,10 +37,14 @@ func (g *containers) open(ctx context.Context, dir string) error {
 		return errors.New("podman is not installed: apt-get install podman")
 	}
 	g.tls = filepath.Join(dir, "tls")
+	var err error
+	if g.ports, err = freePorts(portsAtOnce); err != nil {
+		return err
+	}
 	if err := g.startWorld(); err != nil {
 		return err
 	}
-	err := progress("starting Podman with a root and a socket of its own", func() (err error) {
+	err = progress("starting Podman with a root and a socket of its own", func() (err error) {
 		g.engine, err = engine.Start(ctx, engine.Options{Dir: filepath.Join(dir, "podman")})
 		return err
 	})
@@ -52,6 +59,32 @@ func (g *containers) open(ctx context.Context, dir string) error {
 		}
 		return nil
 	})
+}
+
+// portsAtOnce are more than the story's servers need, and few enough to be found in a row.
+const portsAtOnce = 40
+
+// freePorts asks the system for a row of ports that nobody has. They are below those that it
+// gives to whoever connects; who takes one before the servers do is got along with (C12).
+func freePorts(n int) (string, error) {
+	for range 100 {
+		first := 20000 + rand.N(10000)
+		if free(first, first+n-1) {
+			return fmt.Sprintf("%d-%d", first, first+n-1), nil
+		}
+	}
+	return "", fmt.Errorf("no %d ports in a row are free between 20000 and 30000", n)
+}
+
+func free(first, last int) bool {
+	for port := first; port <= last; port++ {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)) // on whatever address somebody has it
+		if err != nil {
+			return false
+		}
+		_ = l.Close()
+	}
+	return true
 }
 
 func (g *containers) startWorld() error {
@@ -89,7 +122,7 @@ func (g *containers) close(context.Context, bool) error {
 func (g *containers) serve() []string {
 	return []string{
 		"--environment", "staging", "--tick", "5s",
-		"--container-endpoint", "local=unix://" + g.engine.Socket() + ",address=127.0.0.1,ports=28000-28999,mounts=" + g.tls,
+		"--container-endpoint", "local=unix://" + g.engine.Socket() + ",address=127.0.0.1,ports=" + g.ports + ",mounts=" + g.tls,
 		"--resolver", g.dns.Addr(), "--probe-ca", g.ca, "--probe-allow-cidr", "127.0.0.0/8",
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -83,6 +85,25 @@ func TestAsker_reachesServersByTheFlagsOfKuradsProbes(t *testing.T) {
 func TestAsker_refusesAnAuthorityThatItCannotRead(t *testing.T) {
 	if _, err := newAsker([]string{"--probe-ca", "/no/such.pem"}); err == nil || !strings.Contains(err.Error(), "/no/such.pem") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestContainers_thePortsThatAreChosenAreFree(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if port := l.Addr().(*net.TCPAddr).Port; free(port, port) {
+		t.Errorf("port %d is called free, and somebody has it", port)
+	}
+	chosen, err := freePorts(portsAtOnce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, last int
+	if _, err := fmt.Sscanf(chosen, "%d-%d", &first, &last); err != nil || last-first != portsAtOnce-1 || first < 20000 {
+		t.Errorf("chose %s: %v", chosen, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -294,18 +295,36 @@ func missingImage(x *trial) {
 	}
 }
 
-// startRefused: StartFailed with the engine's words.
+// startRefused: StartFailed with the engine's words, and PortTaken with who has the port: a
+// container, or a process of the host, which here is the test (C12).
 func startRefused(x *trial) {
 	taken := x.doc("taken", x.target.V1)
 	x.running(taken)
-	for says, change := range map[string]func(*fleet.ServiceDocument){
-		"nosuchuser": func(d *fleet.ServiceDocument) { d.User = "nosuchuser" },
-		"already in use by container " + taken.Name: func(d *fleet.ServiceDocument) { d.Ports = taken.Ports },
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", x.freePort()))
+	if err != nil {
+		x.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	mine := l.Addr().(*net.TCPAddr).Port
+	for says, c := range map[string]struct {
+		change func(*fleet.ServiceDocument)
+		port   int
+	}{
+		"nosuchuser": {func(d *fleet.ServiceDocument) { d.User = "nosuchuser" }, 0},
+		"already in use by container " + taken.Name:             {func(d *fleet.ServiceDocument) { d.Ports = taken.Ports }, taken.Ports[0].Host},
+		fmt.Sprintf("host port %d/tcp is already in use", mine): {func(d *fleet.ServiceDocument) { d.Ports[0].Host = mine }, mine},
 	} {
-		doc := x.doc("cache", x.target.V1, change)
+		doc := x.doc("cache", x.target.V1, c.change)
 		id := x.create(doc, doc.Name)
 		o := x.do(x.staging, fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc)
-		x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonStartFailed, says)
+		reason := fleet.ReasonStartFailed
+		if c.port != 0 {
+			reason = fleet.ReasonPortTaken
+		}
+		x.wantOutcome(o, fleet.ClassRefused, reason, says)
+		if o.Port != c.port {
+			x.Errorf("port %d, want %d", o.Port, c.port)
+		}
 		x.Log(o.Message)
 		x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(1)}, doc)
 		x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)

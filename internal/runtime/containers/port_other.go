@@ -1,0 +1,7 @@
+//go:build !linux
+
+package containers
+
+import "net/netip"
+
+func listening(netip.Addr, int) string { return "" }
