@@ -280,7 +280,11 @@ func (x *explorer) keeps(from *node) {
 		if last.id == "" || last.state == fleet.ContainerRunning {
 			break
 		}
-		if s.now.Sub(before.now) > maxRestart && before.late == nil && (before.status.EffectsUntil == nil || !before.status.EffectsUntil.After(before.now)) || what == "nothing" {
+		most := maxRestart
+		if p := before.status.Plan; p != nil && preparing(p) && before.status.Crashes[before.carrier().service].Quick >= crashLoopFrom {
+			most = p.Tasks[p.Current()].Timeout() // what does not stay up waits for the pull of what may mend it
+		}
+		if s.now.Sub(before.now) > most && before.late == nil && (before.status.EffectsUntil == nil || !before.status.EffectsUntil.After(before.now)) || what == "nothing" {
 			x.complain(before, "what served last is down, and nobody starts it for %s", s.now.Sub(before.now))
 			return
 		}

@@ -19,6 +19,7 @@ type picture struct {
 	changed  func(name string) // nil: nobody watches
 	objects  map[string]*object
 	uid      string          // of the namespace that was listed last; "" where that cannot be read
+	told     string          // the UID that was made known for want of one that is expected
 	expected string          // the UID that it is to have; "": none is known
 	cut      func()          // ends the watch; nil: none was established
 	version  string          // that the watch has reached
@@ -211,7 +212,8 @@ func (p *picture) Replace(list []any, version string) error {
 				changed = append(changed, p.drop(name)...)
 			}
 		}
-		if first || p.expected == "" && p.uid != "" {
+		if news := p.expected == "" && p.told != p.uid; first || news {
+			p.told = p.uid
 			return []string{""}
 		}
 		return changed
