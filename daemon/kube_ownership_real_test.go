@@ -232,9 +232,8 @@ func TestK1_aFieldThatAnotherManagerAppliesIsShownAndTakenOnlyByForce(t *testing
 	region := s.region("kube-held")
 	k, servers := s.serving(region, []string{"held"})
 	key, name := keyOf(servers[0]), servers[0].Instance
-	s.applyAs("autoscaler", s.instance(name, nil, map[string]any{
-		"accountHandle": "held", "tenantID": "held", "region": region.Name, "image": imageOf("v1"), "replicas": int64(9),
-	}))
+	autoscaler := func(spec map[string]any) { s.applyAs("autoscaler", s.instance(name, nil, spec)) }
+	autoscaler(map[string]any{"accountHandle": "held", "replicas": int64(9)})
 	v := k.until(key, "shows who holds the field", func(v fleet.ServerView) bool {
 		return hasReason(v, fleet.ConditionManifestConverged, fleet.True, fleet.ReasonFieldConflict)
 	})
@@ -245,12 +244,39 @@ func TestK1_aFieldThatAnotherManagerAppliesIsShownAndTakenOnlyByForce(t *testing
 	if n := at(s.object(name), "spec.replicas"); n != int64(9) || s.applies(name) != 1 {
 		t.Errorf("replicas are %v after %d applies, want 9 and the one of the creation", n, s.applies(name))
 	}
+	// It holds up nothing else: a new version is rolled out, and an edit of another field undone.
+	k.put(key, "v2")
+	k.converged(key, "v2")
+	s.edit(name, `{"spec":{"storageSize":"7Gi"}}`)
+	k.until(key, "has undone the edit", func(v fleet.ServerView) bool {
+		return isConverged(v) && s.applies(name) == 3 && at(s.object(name), "spec.storageSize") != "7Gi"
+	})
+	told := func() (n int) {
+		reasons, _ := k.events(key)
+		for _, r := range reasons {
+			if r == string(fleet.ReasonFieldConflict) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := at(s.object(name), "spec.replicas"); n != int64(9) || told() != 1 {
+		t.Errorf("replicas are %v, and it was told %d times; want 9 and once", n, told())
+	}
+	// It lets go, and ours is applied again.
+	autoscaler(map[string]any{"accountHandle": "held"})
+	k.until(key, "has its field again", func(v fleet.ServerView) bool {
+		return isConverged(v) && hasReason(v, fleet.ConditionManifestConverged, fleet.True, fleet.ReasonConverged) && at(s.object(name), "spec.replicas") == int64(2)
+	})
+	autoscaler(map[string]any{"accountHandle": "held", "replicas": int64(9)})
+	k.until(key, "shows who holds the field again", func(v fleet.ServerView) bool { return len(v.Resource.Held) == 1 })
+	applies := s.applies(name)
 	region.Kubernetes.ForceConflicts = true
 	k.putRegion(region)
 	k.until(key, "has taken the field", func(v fleet.ServerView) bool {
 		return isConverged(v) && len(v.Resource.Held) == 0 && at(s.object(name), "spec.replicas") == int64(2)
 	})
-	if n := s.applies(name); n != 2 {
+	if n := s.applies(name) - applies; n != 1 {
 		t.Errorf("%d applies, want one more", n)
 	}
 }

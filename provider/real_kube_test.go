@@ -150,18 +150,35 @@ func TestAccKube_P2_K3_K1_thePlanSaysOncePerRegionWhatItsClusterDoes(t *testing.
 	c.shows(true, []string{"server acme/eu moves from acme-eu-staging.kura.test to acme-corp-eu-staging.kura.test", "old hosts stop answering", `cluster "prod" routes no old hosts`, "no clientHostAliases"})
 	c.write(config)
 	// Somebody else applies a field that we declare.
-	theirs := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": fleet.KubeGroup + "/" + fleet.KubeVersion, "kind": fleet.KubeKind,
-		"metadata": map[string]any{"name": "kura-acme-eu", "namespace": kubernetes.Namespace},
-		"spec":     map[string]any{"replicas": int64(5)},
-	}}
-	if _, err := k.kube.instances.Apply(t.Context(), "kura-acme-eu", theirs, metav1.ApplyOptions{FieldManager: "autoscaler", Force: true}); err != nil {
-		t.Fatal(err)
+	autoscaler := func(spec map[string]any) {
+		theirs := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": fleet.KubeGroup + "/" + fleet.KubeVersion, "kind": fleet.KubeKind,
+			"metadata": map[string]any{"name": "kura-acme-eu", "namespace": kubernetes.Namespace}, "spec": spec,
+		}}
+		if _, err := k.kube.instances.Apply(t.Context(), "kura-acme-eu", theirs, metav1.ApplyOptions{FieldManager: "autoscaler", Force: true}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	autoscaler(map[string]any{"accountHandle": "acme", "replicas": int64(5)})
 	k.until(acmeEU, "a conflict", func(v *fleet.ServerView) bool { return v != nil && v.Resource != nil && len(v.Resource.Held) == 1 })
 	text, changes = c.plan()
 	if changes || strings.Count(text, "another manager holds fields") != 1 || !contains(text, "spec.replicas (by autoscaler)", "spec.replicas: 5 -> 1", "force_conflicts = true") {
 		t.Errorf("a conflict: changes %t: %s", changes, text)
+	}
+	// It holds up no new version, which the plan still warns of once, and lets go.
+	config = k.kubeConfig("", old, serverHCL("v2"), bravo("v1"))
+	c.write(config)
+	c.apply()
+	text, changes = c.plan()
+	if v := k.server("acme", "eu"); changes || v.ServingImageTag != "v2" || strings.Count(text, "another manager holds fields") != 1 {
+		t.Errorf("a new version under a conflict: %s is served, changes %t: %s", v.ServingImageTag, changes, text)
+	}
+	autoscaler(map[string]any{"accountHandle": "acme"})
+	k.until(acmeEU, "no conflict", func(v *fleet.ServerView) bool {
+		return v.Verdict == fleet.VerdictConverged && len(v.Resource.Held)+len(v.Resource.Differs) == 0
+	})
+	if text, changes = c.plan(); changes || contains(text, "another manager holds fields") {
+		t.Errorf("after the conflict: changes %t: %s", changes, text)
 	}
 
 	k.kube.between.Set(kubernetes.Fault{Status: 503})
@@ -174,7 +191,7 @@ func TestAccKube_P2_K3_K1_thePlanSaysOncePerRegionWhatItsClusterDoes(t *testing.
 	}
 	// So it is for what is planned anew: where no server is there yet nothing else would tell.
 	carol := "resource \"kura_account\" \"carol\" {\n  id = \"carol\"\n}\n" + serverAs("carol", "v1")
-	for _, planned := range []string{k.kubeConfig("", old, serverHCL("v1"), bravo("v1"), carol), k.kubeConfig("", old, carol), k.kubeConfig("", old, serverHCL("v2"), bravo("v1"))} {
+	for _, planned := range []string{k.kubeConfig("", old, serverHCL("v2"), bravo("v1"), carol), k.kubeConfig("", old, carol), k.kubeConfig("", old, serverHCL("v3"), bravo("v1"))} {
 		c.write(planned)
 		for _, refresh := range []string{"true", "false"} {
 			text, _ = c.run("plan", "-no-color", "-lock=false", "-refresh="+refresh)

@@ -76,7 +76,7 @@ func (t *turn) heard(task fleet.Task) {
 	if task.Outcome.Answered && !task.Cancellable() {
 		t.effectsUntil(task.Outcome.At)
 	}
-	if is := task.Outcome.Applied; is != nil && task.Outcome.Class == fleet.ClassOK {
+	if is := task.Outcome.Applied; is != nil {
 		t.appliedAs(*is, task.Outcome.At)
 	}
 	if task.Outcome.Forced {

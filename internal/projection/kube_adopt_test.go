@@ -143,5 +143,5 @@ func TestK6_whatOnlyAnotherManagerAppliedOtherwiseWaitsToo(t *testing.T) {
 		t.Errorf("held by %v, plan %s", h, brief(p.status.Plan))
 	}
 	p.declare("v1", "")
-	p.rest().is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonFieldConflict)
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").shows(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonFieldConflict)
 }

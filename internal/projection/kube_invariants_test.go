@@ -41,7 +41,7 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 	fail(unconfirmed && st.Plan != nil && !busyPlan(st.Plan), "what was taken over is changed before anybody applied it")
 	held := slices.IndexFunc(st.Holds, func(h fleet.Hold) bool { return h.Kind == fleet.HoldAdoption })
 	fail(unconfirmed != (held >= 0), "held for adoption: %v, want %v", held >= 0, unconfirmed)
-	fail(held >= 0 && (len(r.Held) > 0 && !strings.Contains(st.Holds[held].Message, "spec.replicas") || len(r.Held) == 0 && !strings.Contains(st.Holds[held].Message, "spec.storageSize")), "the hold does not say what differs: %s", st.Holds)
+	fail(held >= 0 && (len(r.Held) > 0 && !strings.Contains(st.Holds[held].Message, r.Held[0].Path) || len(r.Held) == 0 && !strings.Contains(st.Holds[held].Message, "spec.storageSize")), "the hold does not say what differs: %s", st.Holds)
 	if a := prev.AdoptedResource; a != nil {
 		fail((st.AdoptedResource != nil) != (r != nil && r.UID == a.UID && (r.Adopted || r.Foreign != "")), "the record of the adoption: %v", st.AdoptedResource)
 	}

@@ -61,7 +61,10 @@ func kubeMoves(set func(string, func(*sim)) move) []move {
 		change("our labels are removed", func(_ *sim, o object) bool { return o.owner == "" }, func(o *object) { o.owner = fleet.NotByKurad }),
 		change("another environment labels it", ours, func(o *object) { o.owner = "server other/eu of environment staging" }),
 		edit("another manager applies a field", func(s *sim, o object) bool { return s.ours() && !o.held }, func(o *object) { o.held = true }),
-		change("the other manager lets go", func(_ *sim, o object) bool { return o.held }, func(o *object) { o.held, o.edited = false, true }),
+		edit("another manager applies an image", func(s *sim, o object) bool { return s.ours() && !s.adopted() && !o.heldImg }, func(o *object) {
+			o.heldImg, o.image = true, "registry.test/kura:v0"
+		}),
+		change("the other manager lets go", func(_ *sim, o object) bool { return o.held || o.heldImg }, func(o *object) { o.held, o.heldImg, o.edited = false, false, true }),
 		{"a foreign object takes the name", func(s *sim) bool {
 			if s.obj != nil {
 				return false

@@ -31,6 +31,8 @@ type object struct {
 	edited   bool   // a field of the spec was changed by hand
 	labels   bool   // a label was
 	held     bool   // another manager applied a field with a value of its own
+	heldImg  bool   // another manager applied the image
+	claimed  bool   // another manager applied the revision, so that an apply is refused as a whole
 	deleting bool   // it waits for a finalizer
 }
 
@@ -131,6 +133,15 @@ func (s *sim) reading() *fleet.KubeInstance {
 	}
 	if o.held {
 		r.Held = []fleet.FieldDifference{{Path: "spec.replicas", Have: "3", Want: "2", Manager: "autoscaler"}}
+	}
+	if want := imageOf(s.desired().Revision); o.heldImg && o.image != want {
+		r.Held = append(r.Held, fleet.FieldDifference{Path: "spec.image", Have: o.image, Want: want, Manager: "tool"})
+	}
+	if o.claimed {
+		r.Revision = "theirs"
+	}
+	if s.force {
+		r.Differs, r.Held = append(r.Differs, r.Held...), nil
 	}
 	if s.old {
 		r.Dropped = []string{"spec.clientHostAliases"}
@@ -233,17 +244,26 @@ func (s *sim) applied(t fleet.Task, answer *fleet.Outcome) string {
 			s.create(object{image: imageOf(t.Digest), spec: t.Digest})
 			s.obj.applied = 1
 		}
-		if s.obj.held && !s.force {
+		if s.obj.claimed && !s.force {
 			refused(fleet.ReasonFieldConflict)
 			return ""
 		}
+		left := s.obj.heldImg && !s.force && s.obj.image != imageOf(t.Digest)
 		s.change(func(o *object) {
-			if was := o.spec; o.edited || o.held || o.image != imageOf(t.Digest) || was != t.Digest && was != "" {
+			was := *o
+			o.spec, o.edited, o.labels, o.owner = t.Digest, false, false, ""
+			o.held, o.heldImg, o.claimed = o.held && !s.force, o.heldImg && !s.force, false
+			if !left {
+				o.image = imageOf(t.Digest)
+			}
+			if was.edited || was.held != o.held || was.image != o.image || was.spec != t.Digest && was.spec != "" {
 				o.generation++ // what was taken over is as declared but for its labels
 				o.applied = o.generation
 			}
-			o.spec, o.image, o.edited, o.labels, o.owner, o.held = t.Digest, imageOf(t.Digest), false, false, "", false
 		})
+		if left {
+			refused(fleet.ReasonFieldConflict)
+		}
 		is := s.reading().State()
 		answer.Applied = &is
 	case fleet.TaskDelete:
@@ -283,7 +303,7 @@ func (s *sim) clusterHeals() {
 	if s.unconfirmed() {
 		s.declare(s.intent.ImageTag, "")
 	}
-	s.change(func(o *object) { o.held = false })
+	s.change(func(o *object) { o.edited, o.held, o.heldImg = o.edited || o.heldImg, false, false })
 }
 
 // kubeKey is what tells states of a cluster apart.
@@ -293,7 +313,7 @@ func (s *sim) kubeKey(w func(...any), d fleet.Desired) {
 	if o := s.obj; o != nil {
 		w("object", o.spec == d.Revision, o.image == imageOf(d.Revision), o.observed == imageOf(d.Revision), o.observed == "", o.observed == "registry.test/kura",
 			o.last == o.now(), o.target == o.last, o.rolled == o.target, o.rolled.pods == o.target.pods, o.rolled.generation >= o.applied, o.phase, o.drained,
-			cmp.Or(o.owner, "us"), o.edited, o.labels, o.held, o.deleting, s.adopted())
+			cmp.Or(o.owner, "us"), o.edited, o.labels, o.held, o.heldImg, o.deleting, s.adopted())
 	}
 	if r := s.seenObj; r != nil && (s.lag || s.asked) {
 		w("seen", r.UID == uidOf(s.obj), r.Revision == d.Revision, r.ObservedImage == imageOf(d.Revision), r.ObservedImage == "", r.Phase, r.Foreign, r.Deleting, r.Adopted, len(r.Differs), len(r.Held), len(r.Dropped))

@@ -70,15 +70,27 @@ func TestK1_aFieldThatAnotherManagerHoldsIsSaidOnceAndLeftAlone(t *testing.T) {
 	p.is(fleet.StatusActive, fleet.VerdictConverged, "").shows(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonConverged)
 }
 
-func TestK1_aConflictFailsAndIsAttemptedAgain(t *testing.T) {
+func TestK1_aFieldThatIsHeldHoldsUpNothingElse(t *testing.T) {
 	p := play(t, settledOn(kube))
-	p.change(func(o *object) { o.held = true })
+	p.edit(func(o *object) { o.held = true })
+	p.declare("v2", "")
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded).shows(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonFieldConflict)
+	p.edit(func(o *object) { o.edited = true }) // by hand, another field
+	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
+	if p.obj.edited || !p.obj.held || p.told(string(fleet.ReasonFieldConflict)) != 1 {
+		t.Errorf("edited %v, held %v, told %d times", p.obj.edited, p.obj.held, p.told(string(fleet.ReasonFieldConflict)))
+	}
+}
+
+func TestK1_anImageThatIsHeldFailsAndIsAttemptedAgain(t *testing.T) {
+	p := play(t, settledOn(kube))
+	p.change(func(o *object) { o.heldImg = true })
 	p.declare("v2", "")
 	p.rest().is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonFieldConflict).deployment(fleet.DeploymentFailed)
 	if p.status.PublishedURL == "" {
 		t.Error("v1 is not published any more")
 	}
-	p.change(func(o *object) { o.held = false })
+	p.change(func(o *object) { o.heldImg, o.edited = false, true })
 	p.pass(11*time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentFailed)
 }
 

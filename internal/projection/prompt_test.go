@@ -22,7 +22,7 @@ func refusedForLong(t *testing.T, p *script, reason fleet.Reason) {
 func TestP4_aFailedServersInstanceThatVanishesIsRecreatedAtOnce(t *testing.T) {
 	t.Run("KuraInstance", func(t *testing.T) {
 		p := play(t, settledOn(kube))
-		p.change(func(o *object) { o.held = true })
+		p.change(func(o *object) { o.claimed = true })
 		p.declare("v2", "")
 		refusedForLong(t, p, fleet.ReasonFieldConflict)
 		p.obj = nil
@@ -46,16 +46,23 @@ func TestP4_aFailedServersInstanceThatVanishesIsRecreatedAtOnce(t *testing.T) {
 }
 
 func TestP9_aConflictThatEndsIsAttemptedAtOnce(t *testing.T) {
-	for name, ends := range map[string]func(*script){
-		"another manager lets go": func(p *script) { p.change(func(o *object) { o.held = false }) },
-		"force_conflicts":         func(p *script) { p.force = true },
+	lets := func(p *script) { p.change(func(o *object) { o.heldImg, o.edited = false, true }) }
+	takes := func(p *script) { p.force = true }
+	for name, c := range map[string]struct{ begins, ends func(*script) }{
+		"another manager lets the image go":   {func(p *script) { p.change(func(o *object) { o.heldImg = true }) }, lets},
+		"force_conflicts takes the image":     {func(p *script) { p.change(func(o *object) { o.heldImg = true }) }, takes},
+		"force_conflicts takes the whole one": {func(p *script) { p.change(func(o *object) { o.claimed = true }) }, takes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := play(t, settledOn(kube))
-			p.change(func(o *object) { o.held = true })
+			c.begins(p)
 			p.declare("v2", "")
-			refusedForLong(t, p, fleet.ReasonFieldConflict)
-			ends(p)
+			if p.obj.claimed {
+				refusedForLong(t, p, fleet.ReasonFieldConflict)
+			} else { // nothing is left to attempt until it ends
+				p.pass(30*time.Minute).is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonFieldConflict).quiet(5)
+			}
+			c.ends(p)
 			if plans := p.plans(); !slices.Equal(plans, []string{"apply uid1"}) {
 				t.Errorf("planned %q, want one apply", plans)
 			}

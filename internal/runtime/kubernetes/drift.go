@@ -14,6 +14,7 @@ import (
 type comparison struct {
 	differs, held []fleet.FieldDifference
 	dropped       []string
+	yields        []claim // of held: what other managers applied
 }
 
 // lost is what of a document was not in the answer to its apply as it was applied.
@@ -151,6 +152,9 @@ func (c *comparer) differ(at path, want, have any) {
 	d.Manager = manager
 	if applied && !c.force {
 		c.out.held = append(c.out.held, d)
+		if c.owners.whole(at.elems) { // else a conflict names the element
+			c.out.yields = append(c.out.yields, claim{at, manager})
+		}
 		return
 	}
 	c.out.differs = append(c.out.differs, d)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,17 +94,30 @@ func (r run) applySeen(ctx context.Context, again bool) (out fleet.Outcome, over
 			version = owned
 		}
 	}
-	echo, err := r.declared(ctx, func() (*unstructured.Unstructured, error) { return r.patch(ctx, uid, version, r.doc.Force) })
-	if conflicts(statusOf(err)) && !r.doc.Force {
-		if uid, version, refused = r.onlyEdited(ctx, uid, statusOf(err)); refused != nil {
+	var yields []claim
+	if o := r.p.look(r.doc.Name).object; o != nil && !r.doc.Force {
+		if yields, refused = r.yields(o, nil); refused != nil {
 			return *refused, false
 		}
-		echo, err = r.patch(ctx, uid, version, true)
+	}
+	echo, err := r.declared(ctx, func() (*unstructured.Unstructured, error) { return r.patch(ctx, uid, version, r.doc.Force, yields) })
+	if conflicts(statusOf(err)) && !r.doc.Force {
+		if uid, version, yields, refused = r.lookAgain(ctx, uid, statusOf(err)); refused != nil {
+			return *refused, false
+		}
+		echo, err = r.patch(ctx, uid, version, true, yields)
 	}
 	if err != nil {
 		return r.failed(err), version != "" && apierrors.IsConflict(err) && !conflicts(statusOf(err))
 	}
-	return r.done(echo), false
+	out = r.done(echo)
+	if i := slices.IndexFunc(yields, func(y claim) bool { return y.text == "spec.image" }); i >= 0 {
+		// All else is as declared; what this one holds up is the server.
+		refusal := r.refuse(fleet.ReasonFieldConflict, "another manager holds spec.image (%s applies it), and all else is applied; %s", yields[i].manager, adviseConflict)
+		refusal.Applied = out.Applied
+		return refusal, false
+	}
+	return out, false
 }
 
 // declared writes, and does so again with the schema as it is now where that lacks a field:
@@ -211,58 +225,79 @@ func (r run) mine(o *object) *fleet.Outcome {
 // manifest is the document without what the schema lacks.
 func (r run) manifest() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: r.doc.Manifest()}
-	u.Object["spec"], _ = r.live.get().prune(r.doc.Spec)
+	u.Object["spec"], _ = r.live.get().prune(u.Object["spec"].(map[string]any))
 	return u
 }
 
-// patch applies the document, without what the schema lacks, to the object that has the
-// UID, at the version, where they are given.
-func (r run) patch(ctx context.Context, uid, version string, force bool) (*unstructured.Unstructured, error) {
+// patch applies the document, but for what it yields, to the object that has the UID, at the
+// version, where that is given.
+func (r run) patch(ctx context.Context, uid, version string, force bool, yields []claim) (*unstructured.Unstructured, error) {
 	u := r.manifest()
+	for _, y := range yields {
+		u.Object, _ = without(u.Object, y.elems).(map[string]any)
+	}
 	u.SetUID(types.UID(uid))
 	u.SetResourceVersion(version)
 	return r.instances(r.doc.Namespace).Apply(ctx, r.doc.Name, u, metav1.ApplyOptions{FieldManager: fleet.KubeFieldManager, Force: force})
 }
 
-// onlyEdited returns the UID and version at which nobody else applied one of the fields
-// that the conflict is about, or another field with another value than ours: all were
-// changed by hand, and an edit is not management (P14). Where somebody did, that is the
-// outcome.
-func (r run) onlyEdited(ctx context.Context, uid string, conflict *metav1.Status) (seenUID, version string, out *fleet.Outcome) {
-	o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
-	switch {
-	case err != nil:
-		return "", "", r.unread(err)
-	case o == nil || uid != "" && string(o.UID) != uid:
-		replan := r.replan("it was replaced while it was applied")
-		return "", "", &replan
-	}
-	if out := r.mine(o); out != nil {
-		return "", "", out
-	}
+// yields returns the fields of the document that another manager applied otherwise, or about
+// which there is a conflict: they are left out, so that they hold up nothing else (K1). What
+// tells whose it is, and what was applied, cannot be: then nothing is applied.
+func (r run) yields(o *object, conflict *metav1.Status) ([]claim, *fleet.Outcome) {
 	all := r.doc
 	all.Annotations = maps.Clone(all.Annotations)
 	if all.Annotations == nil {
 		all.Annotations = map[string]string{}
 	}
 	all.Annotations[fleet.KubeAnnotationRevision] = r.doc.Revision
-	var fields []string
-	appliers := o.owners.appliers(conflictingFields(conflict))
-	for _, h := range compare(o, all, r.live.get(), lost{}).held {
-		fields = append(fields, fmt.Sprintf("%s (%s applies %s, the document has %s)", h.Path, h.Manager, h.Have, h.Want))
-		maps.DeleteFunc(appliers, func(path, _ string) bool {
-			rest, ok := strings.CutPrefix(h.Path, path)
-			return ok && (rest == "" || strings.ContainsAny(rest[:1], ".["))
-		})
+	c := compare(o, all, r.live.get(), lost{})
+	yields := c.yields
+	if conflict != nil {
+		yields = append(yields, o.owners.appliers(conflictingFields(conflict))...)
 	}
-	for _, path := range sortedKeys(appliers) {
-		fields = append(fields, fmt.Sprintf("%s (%s applies it)", path, appliers[path]))
+	var fields []string
+	for _, y := range yields {
+		if !slices.Contains(vital, y.text) {
+			continue
+		}
+		text := fmt.Sprintf("%s (%s applies it)", y.text, y.manager)
+		if i := slices.IndexFunc(c.held, func(h fleet.FieldDifference) bool { return h.Path == y.text }); i >= 0 {
+			text = fmt.Sprintf("%s (%s applies %s, the document has %s)", y.text, y.manager, c.held[i].Have, c.held[i].Want)
+		}
+		fields = append(fields, text)
 	}
 	if len(fields) == 0 {
-		return string(o.UID), o.ResourceVersion, nil
+		return yields, nil
 	}
-	refusal := r.refuse(fleet.ReasonFieldConflict, "another manager holds %s; %s", shorten(strings.Join(fields, ", ")), adviseConflict)
-	return "", "", &refusal
+	slices.Sort(fields)
+	refusal := r.refuse(fleet.ReasonFieldConflict, "another manager holds %s; %s", shorten(strings.Join(slices.Compact(fields), ", ")), adviseConflict)
+	return nil, &refusal
+}
+
+// vital is what an instance is told by.
+var vital = []string{
+	"metadata.annotations[" + fleet.KubeAnnotationRevision + "]", "metadata.labels[" + fleet.LabelEnvironment + "]",
+	"metadata.labels[" + fleet.KubeLabelAccount + "]", "metadata.labels[" + fleet.KubeLabelRegion + "]",
+}
+
+// lookAgain returns the UID and version at which nobody else applied what is left of the
+// document without what it yields: the conflict is about fields that were changed by hand,
+// and an edit is not management (P14).
+func (r run) lookAgain(ctx context.Context, uid string, conflict *metav1.Status) (seenUID, version string, yields []claim, out *fleet.Outcome) {
+	o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
+	switch {
+	case err != nil:
+		return "", "", nil, r.unread(err)
+	case o == nil || uid != "" && string(o.UID) != uid:
+		replan := r.replan("it was replaced while it was applied")
+		return "", "", nil, &replan
+	}
+	if out := r.mine(o); out != nil {
+		return "", "", nil, out
+	}
+	yields, out = r.yields(o, conflict)
+	return string(o.UID), o.ResourceVersion, yields, out
 }
 
 // remove deletes the instance that the task names by its UID, and none that is not the

@@ -32,7 +32,7 @@ func TestCluster(t *testing.T) {
 	s := world.Start(t, world.Options{})
 	for name, test := range map[string]func(*rig){
 		"K1_anInstanceIsAppliedAndDeletedOnlyByItsUID":             appliedAndDeleted,
-		"K1_aConflictNamesTheOtherManagerAndForceTakesTheField":    conflict,
+		"K1_aConflictHoldsUpNothingElseAndForceTakesTheField":      conflict,
 		"P14_anEditByHandIsUndoneAndWhatIsNotOursStays":            handEdit,
 		"K1_aListThatAnotherManagerAppliesIsNotTaken":              heldList,
 		"K4_aCreateTakesNothingOver":                               createdMeanwhile,
@@ -192,7 +192,32 @@ func conflict(r *rig) {
 		r.Errorf("held: %+v", h)
 	}
 	next := r.doc("a", 2, map[string]any{"storageSize": "60Gi"})
-	r.is(r.apply(next, uid), fleet.ClassRefused, fleet.ReasonFieldConflict, true, "spec.replicas", "hpa", "force_conflicts = true", r.namespace+"/a")
+	seen = r.applied(next, uid) // without the field that is held
+	equalPaths(r.T, "differences but for it", seen.Differs)
+	equalPaths(r.T, "held still", seen.Held, "spec.replicas")
+	o, err := r.as(world.Admin).Get(r.Context(), "a", metav1.GetOptions{})
+	must(r.T, err)
+	if spec := o.Object["spec"].(map[string]any); spec["storageSize"] != "60Gi" || spec["replicas"] != int64(5) || seen.Revision != "r2" {
+		r.Errorf("revision %s, spec %v", seen.Revision, spec)
+	}
+	// The image itself is what a server needs; nothing else waits for it.
+	r.foreign("a", "hpa", nil, nil, map[string]any{"replicas": int64(5), "image": "cache:v7"})
+	image := r.doc("a", 3, map[string]any{"storageSize": "70Gi"})
+	r.until("the image is held", func() bool { return len(r.see(image).Held) == 2 })
+	r.is(r.apply(image, uid), fleet.ClassRefused, fleet.ReasonFieldConflict, true, "spec.image", "hpa", "all else is applied")
+	seen = r.see(image)
+	equalPaths(r.T, "differences but for the image", seen.Differs)
+	equalPaths(r.T, "held with the image", seen.Held, "spec.image", "spec.replicas")
+	// Who takes it over by hand frees it, and ours is applied again. To give up a required field is refused.
+	r.edit("a", "kubectl-edit", `{"spec":{"image":"cache:v8"}}`)
+	r.until("the image is free", func() bool { return len(r.see(image).Held) == 1 })
+	if seen = r.applied(image, uid); seen.SpecImage != "cache:v1" {
+		r.Errorf("after it let go: %+v", seen)
+	}
+	// What tells whose it is cannot be left out.
+	r.foreign("a", "hpa", nil, map[string]string{fleet.KubeAnnotationRevision: "theirs"}, map[string]any{"replicas": int64(5)})
+	r.until("the annotation is theirs", func() bool { return r.see(image).Revision == "theirs" })
+	r.is(r.apply(image, uid), fleet.ClassRefused, fleet.ReasonFieldConflict, true, "kura-manifest-revision", "hpa", "force_conflicts = true", r.namespace+"/a")
 	next.Force = true
 	equalPaths(r.T, "differences that are to be forced", r.see(next).Differs, "spec.replicas", "spec.storageSize")
 	seen = r.applied(next, uid)
@@ -238,10 +263,14 @@ func heldList(r *rig) {
 	r.until("another manager holds the list", func() bool { return len(r.see(doc).Held) == 1 })
 	equalPaths(r.T, "held", r.see(doc).Held, "spec.extraEnv")
 	next := r.doc("a", 2, env())
-	r.is(r.apply(next, uid), fleet.ClassRefused, fleet.ReasonFieldConflict, true, "spec.extraEnv", "tool", "force_conflicts = true")
-	// A field that a person edited beside it does not make it ours.
+	equalPaths(r.T, "held after an apply", r.applied(next, uid).Held, "spec.extraEnv")
+	// A field that a person edited beside it is put right, and does not make it ours.
 	r.edit("a", "kubectl-edit", `{"spec":{"replicas":7}}`)
-	r.is(r.apply(next, uid), fleet.ClassRefused, fleet.ReasonFieldConflict, true, "spec.extraEnv", "tool")
+	r.until("the edit is seen", func() bool { return len(r.see(next).Differs) == 1 })
+	seen := r.applied(next, uid)
+	equalPaths(r.T, "differences after the edit", seen.Differs)
+	equalPaths(r.T, "held after the edit", seen.Held, "spec.extraEnv")
+	r.edit("a", "kubectl-edit", `{"spec":{"replicas":7}}`)
 	next.Force = true
 	r.until("the edit is seen", func() bool { return slices.Contains(paths(r.see(next).Differs), "spec.replicas") })
 	if seen := r.applied(next, uid); len(seen.Held)+len(seen.Differs) > 0 {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -82,17 +83,22 @@ func (o owners) edits(manager string) bool {
 	return slices.ContainsFunc(o, func(h holding) bool { return h.manager == manager && !h.applied })
 }
 
-// appliers returns by path who besides us applied one of the fields, which are written as
-// in the causes of a conflict.
-func (o owners) appliers(fields map[string]bool) map[string]string {
-	found := map[string]string{}
+// claim is a field that another manager applied.
+type claim struct {
+	path
+	manager string
+}
+
+// appliers returns which of the fields, which are written as in the causes of a conflict,
+// somebody besides us applied.
+func (o owners) appliers(fields map[string]bool) (found []claim) {
 	for _, h := range o {
 		if !h.applied || h.manager == fleet.KubeFieldManager {
 			continue
 		}
 		h.fields.Iterate(func(p fieldpath.Path) {
 			if fields[p.String()] {
-				found[pathOf(p).text] = h.manager
+				found = append(found, claim{pathOf(p.Copy()), h.manager})
 			}
 		})
 	}
@@ -103,6 +109,60 @@ func (o owners) equal(other owners) bool {
 	return slices.EqualFunc(o, other, func(a, b holding) bool {
 		return a.manager == b.manager && a.applied == b.applied && (a.fields == b.fields || a.fields.Equals(b.fields))
 	})
+}
+
+// whole reports whether the field at p is in no list, or in one that somebody besides us
+// applied as a whole.
+func (o owners) whole(p fieldpath.Path) bool {
+	i := slices.IndexFunc(p, func(e fieldpath.PathElement) bool { return e.Index != nil })
+	return i < 0 || slices.ContainsFunc(o, func(h holding) bool {
+		return h.applied && h.manager != fleet.KubeFieldManager && h.fields.Has(p[:i])
+	})
+}
+
+// without removes the field at p from v, and what has nothing left then. A list is one
+// field, unless its elements are named by keys or values.
+func without(v any, p fieldpath.Path) any {
+	if len(p) == 0 {
+		return nil
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		if name := p[0].FieldName; name != nil && x[*name] != nil {
+			if x[*name] = without(x[*name], p[1:]); empty(x[*name]) {
+				delete(x, *name)
+			}
+		}
+		return x
+	case []any:
+		if p[0].Index != nil {
+			return nil
+		}
+		for i := range x {
+			if isElement(x[i], p[0]) {
+				if x[i] = without(x[i], p[1:]); empty(x[i]) {
+					return slices.Delete(x, i, i+1)
+				}
+				return x
+			}
+		}
+		return x
+	default:
+		return v
+	}
+}
+
+// isElement reports whether a list's element is the one that e names.
+func isElement(v any, e fieldpath.PathElement) bool {
+	switch {
+	case e.Value != nil:
+		return equal(v, (*e.Value).Unstructured())
+	case e.Key != nil:
+		x, ok := v.(map[string]any)
+		return ok && !slices.ContainsFunc(*e.Key, func(f value.Field) bool { return !equal(x[f.Name], f.Value.Unstructured()) })
+	default:
+		return false
+	}
 }
 
 // holds reports whether set has the field at p, something within it, or what it is a part
