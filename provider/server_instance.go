@@ -108,7 +108,8 @@ func orNothing(value string) string {
 }
 
 // notices are what a plan says of a region's servers that are as declared as their cluster
-// allows: fields that its custom resource lacks (K3), and those that somebody else holds (K1).
+// allows: fields that its custom resource lacks (K3), those that somebody else holds (K1), and
+// those that its admission changes (K10).
 func notices(v fleet.ServerView) []warning {
 	r := v.Resource
 	if r == nil {
@@ -137,6 +138,19 @@ func notices(v fleet.ServerView) []warning {
 			summary: fmt.Sprintf("Region %q: another manager holds fields that are declared here", v.Region),
 			detail: fmt.Sprintf("Applied with other values: %s. kurad leaves them alone. On server %s:\n%s\n\nLet the other manager give them up, or take them over with `force_conflicts = true` in the region's `kubernetes` block.",
 				strings.Join(held, ", "), key, listed(r.Held)),
+		})
+	}
+	if len(r.Altered) > 0 {
+		var paths []string
+		for _, d := range r.Altered {
+			paths = append(paths, d.Path)
+		}
+		fields := strings.Join(paths, ", ")
+		list = append(list, warning{
+			key:     "altered/" + v.Region + "/" + fields,
+			summary: fmt.Sprintf("Region %q: the cluster changes what is declared", v.Region),
+			detail: fmt.Sprintf("Its admission (a webhook or a policy) writes %s otherwise when kurad applies them, and kurad leaves that so. On server %s:\n%s\n\nDeclare what it makes of them, or change the webhook or policy.",
+				fields, key, listed(r.Altered)),
 		})
 	}
 	return list

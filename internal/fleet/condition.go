@@ -50,6 +50,7 @@ const (
 	ReasonDocumentDiffers  Reason = "DocumentDiffers"
 	ReasonSchemaTooOld     Reason = "SchemaTooOld"  // the live schema lacks fields of ours
 	ReasonFieldConflict    Reason = "FieldConflict" // another manager applied fields of ours
+	ReasonFieldsAltered    Reason = "FieldsAltered" // the cluster's admission changes fields of ours (K10)
 	ReasonTerminating      Reason = "Terminating"   // somebody deletes the instance
 	ReasonURLMove          Reason = "URLMove"
 	ReasonNotPublished     Reason = "NotPublished"
@@ -121,7 +122,7 @@ func ConditionRules() []ConditionRule {
 		{ConditionReady, SetterProjection, "summary: the server is active, answers, and nothing is open", []Reason{ReasonReady, ReasonAbsent, ReasonRollingOut, ReasonDrifted, ReasonUnparsableImage, ReasonEndpointNotReady, ReasonGlobalNotReady, ReasonStalled, ReasonSilent, ReasonURLMove, ReasonHeld, ReasonDeleting, ReasonNotObservedYet, ReasonForeignInstance, ReasonCrashLoop, ReasonImagePullFailed, ReasonCreateFailed, ReasonStartFailed, ReasonPortTaken, ReasonStopFailed, ReasonRemoveFailed, ReasonForbidden, ReasonInvalid, ReasonNamespaceGone, ReasonFieldConflict, ReasonPlanTimedOut, ReasonUnknownRegion, ReasonNotRenderable, ReasonForeignOwner, ReasonOwnershipUnknown}},
 		{ConditionInstanceObserved, SetterProjection, "the newest read of the runtime answered about this instance", []Reason{ReasonObserved, ReasonNotObservedYet, ReasonEndpointUnreachable, ReasonRuntimeRefused, ReasonRuntimeError, ReasonTypeNotServed, ReasonNamespaceGone, ReasonClusterChanged, ReasonUnknownRegion, ReasonNotRenderable}},
 		{ConditionImageConverged, SetterProjection, "every carrier of the image runs the desired one", []Reason{ReasonConverged, ReasonAbsent, ReasonDrifted, ReasonRollingOut, ReasonUnparsableImage, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
-		{ConditionManifestConverged, SetterProjection, "every service runs from the desired document", []Reason{ReasonConverged, ReasonAbsent, ReasonServiceMissing, ReasonServiceStopped, ReasonDocumentDiffers, ReasonSchemaTooOld, ReasonFieldConflict, ReasonTerminating, ReasonCrashLoop, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
+		{ConditionManifestConverged, SetterProjection, "every service runs from the desired document", []Reason{ReasonConverged, ReasonAbsent, ReasonServiceMissing, ReasonServiceStopped, ReasonDocumentDiffers, ReasonSchemaTooOld, ReasonFieldConflict, ReasonFieldsAltered, ReasonTerminating, ReasonCrashLoop, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
 		{ConditionProgressing, SetterProjection, "work is under way or due", []Reason{ReasonSettled, ReasonReplacing, ReasonApplying, ReasonRetrying, ReasonWaiting, ReasonStalled, ReasonSilent, ReasonHeld, ReasonDeleting, ReasonNotObservedYet}},
 		{ConditionEndpointReady, SetterProjection, "the declared endpoint answers right now", []Reason{ReasonReady, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},
 		{ConditionGlobalEndpointReady, SetterProjection, "the declared global endpoint answers right now", []Reason{ReasonReady, ReasonNotApplicable, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},

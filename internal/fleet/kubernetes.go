@@ -105,6 +105,17 @@ type KubeInstance struct {
 	Held []FieldDifference `json:"held,omitempty"`
 	// Dropped are the desired fields that the live schema does not have (K3), sorted.
 	Dropped []string `json:"dropped,omitempty"`
+	// Altered are the desired fields that are as the cluster's admission made them when they
+	// were applied (K10).
+	Altered []FieldDifference `json:"altered,omitempty"`
+}
+
+// Alteration is what the cluster's admission made of a field when it was applied (K10). Values
+// are digests.
+type Alteration struct {
+	Path   string `json:"path"`
+	Sent   string `json:"sent"`
+	Became string `json:"became,omitempty"` // "": it was not there
 }
 
 // KubeState tells the states of one KuraInstance apart.
@@ -141,6 +152,7 @@ type KubeRollOut struct {
 type KubeKnown struct {
 	Adopted    *KubeAdoption // one without our labels that was taken over (K6)
 	RollingOut bool          // each sign of life of its controller is news (K8)
+	Altered    []Alteration  // what the last apply told (K10)
 }
 
 // KubeKnown is what the status knows of the server's KuraInstance.
@@ -148,7 +160,7 @@ func (s *Status) KubeKnown() KubeKnown {
 	if s == nil {
 		return KubeKnown{}
 	}
-	return KubeKnown{Adopted: s.AdoptedResource, RollingOut: s.RollOut != nil}
+	return KubeKnown{Adopted: s.AdoptedResource, RollingOut: s.RollOut != nil, Altered: s.Altered}
 }
 
 // FieldDifference is one field of an object that is not as desired. Values are JSON; ""

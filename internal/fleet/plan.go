@@ -128,7 +128,9 @@ type Outcome struct {
 	Port        int    `json:"port,omitempty"`   // the host port that somebody else has (ReasonPortTaken)
 	// Applied is the KuraInstance that an apply was answered with (K8).
 	Applied *KubeState `json:"applied,omitempty"`
-	At      time.Time  `json:"at"`
+	// Altered is what that instance has otherwise than it was applied (K10).
+	Altered []Alteration `json:"altered,omitempty"`
+	At      time.Time    `json:"at"`
 }
 
 // Plan is an ordered list of tasks, stored before the first one runs (S4).

@@ -66,7 +66,9 @@ type Status struct {
 	// Resource is the KuraInstance as last seen.
 	Resource *KubeInstance `json:"resource,omitempty"`
 	// RollOut is what was applied to it and is not known to be rolled out; nil: nothing.
-	RollOut    *KubeRollOut `json:"roll_out,omitempty"`
+	RollOut *KubeRollOut `json:"roll_out,omitempty"`
+	// Altered is what the cluster's admission made of what was applied last (K10).
+	Altered    []Alteration `json:"altered,omitempty"`
 	Conditions []Condition  `json:"conditions"`
 	Holds      []Hold       `json:"holds,omitempty"`
 

@@ -78,6 +78,7 @@ func (t *turn) heard(task fleet.Task) {
 	}
 	if is := task.Outcome.Applied; is != nil {
 		t.appliedAs(*is, task.Outcome.At)
+		t.s.Altered = task.Outcome.Altered
 	}
 	if task.Outcome.Forced {
 		t.note(fleet.EventWarning, "GraceExceeded", fmt.Sprintf("%s did not end within its grace period of %s and was killed (SIGKILL)", task.Service, task.Grace))

@@ -68,7 +68,7 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 		}
 		add(kind, "Deployment", "deployment %d of %s %s", latest.Seq, latest.ImageTag, latest.Status)
 	}
-	for _, e := range fieldEvents(in, prev, s.Resource) {
+	for _, e := range fieldEvents(in, prev, s) {
 		add(fleet.EventWarning, string(e.reason), "%s", e.text)
 	}
 	for _, ct := range []fleet.ConditionType{fleet.ConditionInstanceObserved, fleet.ConditionEndpointReady, fleet.ConditionDNSOwned} {

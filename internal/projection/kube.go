@@ -28,8 +28,9 @@ func (v *instance) lookAtResource(in Input) {
 	v.presence, v.resource = present, r
 	if r.ObservedImage != "" {
 		v.image = imageEqual
-		v.weigh(r.ObservedImage, in.Desired.ImageTag, false) // what its controller rolled out last may be older than its spec
-		if want := in.imageWanted(); v.image == imageEqual && !sameImage(r.ObservedImage, want) && in.rule(RuleP5Image) {
+		want := in.imageOf(*r)
+		v.weigh(r.ObservedImage, in.Desired.ImageTag, want != in.imageWanted() && sameImage(r.ObservedImage, want)) // what its controller rolled out last may be older than its spec
+		if v.image == imageEqual && !sameImage(r.ObservedImage, want) && in.rule(RuleP5Image) {
 			v.image = imageOther
 		}
 	}
@@ -43,6 +44,15 @@ func (v *instance) lookAtResource(in Input) {
 func (in Input) imageWanted() string {
 	image, _ := in.Desired.Kubernetes.Spec["image"].(string)
 	return image
+}
+
+// imageOf is what the document's image is in the KuraInstance, where its admission changes it
+// (K10).
+func (in Input) imageOf(r fleet.KubeInstance) string {
+	if slices.ContainsFunc(r.Altered, func(d fleet.FieldDifference) bool { return d.Path == "spec.image" }) {
+		return r.SpecImage
+	}
+	return in.imageWanted()
 }
 
 // sameImage reports whether a roll-out of the image is one of what the document wants.

@@ -48,6 +48,8 @@ func (t *turn) resourceConverged() {
 		document(fleet.True, fleet.ReasonFieldConflict, fieldsHeld(v.resource.Held))
 	case len(v.resource.Dropped) > 0:
 		document(fleet.True, fleet.ReasonSchemaTooOld, fieldsDropped(v.resource.Dropped))
+	case len(v.resource.Altered) > 0:
+		document(fleet.True, fleet.ReasonFieldsAltered, fieldsAltered(list(v.resource.Altered)))
 	default:
 		document(fleet.True, fleet.ReasonConverged, "")
 	}
@@ -116,11 +118,15 @@ func fieldsDropped(paths []string) string {
 	return "the cluster's schema of KuraInstance lacks " + strings.Join(paths, ", ") + "; update the CRD to have them"
 }
 
+func fieldsAltered(what string) string {
+	return "the cluster's admission changes what is applied, and that stays: " + what
+}
+
 // told reports whether a turn has said how the fields of the stored KuraInstance are; the
 // one that stores an adoption has not.
 func told(s fleet.Status) bool {
 	switch condition(s, fleet.ConditionManifestConverged).Reason {
-	case fleet.ReasonConverged, fleet.ReasonDocumentDiffers, fleet.ReasonSchemaTooOld, fleet.ReasonFieldConflict, fleet.ReasonTerminating:
+	case fleet.ReasonConverged, fleet.ReasonDocumentDiffers, fleet.ReasonSchemaTooOld, fleet.ReasonFieldConflict, fleet.ReasonFieldsAltered, fleet.ReasonTerminating:
 		return true
 	default:
 		return false
@@ -133,17 +139,29 @@ type fieldEvent struct {
 	text   string
 }
 
-// fieldEvents are told once, when the schema is first seen to lack a field, or another
-// manager to hold one (K1, K3).
-func fieldEvents(in Input, prev fleet.Status, is *fleet.KubeInstance) []fieldEvent {
-	if is == nil || is.Foreign != "" || in.Intent.Deleting != nil {
+// fieldEvents are told once, when the schema is first seen to lack a field, another
+// manager to hold one, or admission to change one (K1, K3, K10).
+func fieldEvents(in Input, prev, s fleet.Status) (es []fieldEvent) {
+	if in.Intent.Deleting != nil {
 		return nil
+	}
+	var altered []string
+	for _, a := range s.Altered {
+		if !slices.ContainsFunc(prev.Altered, func(b fleet.Alteration) bool { return b.Path == a.Path }) {
+			altered = append(altered, a.Path)
+		}
+	}
+	if len(altered) > 0 {
+		es = append(es, fieldEvent{fleet.ReasonFieldsAltered, fieldsAltered(strings.Join(altered, ", "))})
+	}
+	is := s.Resource
+	if is == nil || is.Foreign != "" {
+		return es
 	}
 	was := &fleet.KubeInstance{}
 	if prev.Resource != nil && told(prev) && in.rule(RuleK3Once) {
 		was = prev.Resource
 	}
-	var es []fieldEvent
 	if fresh := slices.DeleteFunc(slices.Clone(is.Dropped), func(path string) bool { return slices.Contains(was.Dropped, path) }); len(fresh) > 0 {
 		es = append(es, fieldEvent{fleet.ReasonSchemaTooOld, fieldsDropped(fresh)})
 	}

@@ -24,7 +24,7 @@ func rollsOut(in Input, prev *fleet.KubeRollOut, p fleet.Plan, r *fleet.KubeInst
 	case r == nil:
 		return &fleet.KubeRollOut{Latches: true}
 	case prev == nil:
-		return &fleet.KubeRollOut{Before: r.State(), Latches: r.SpecImage != in.imageWanted()}
+		return &fleet.KubeRollOut{Before: r.State(), Latches: r.SpecImage != in.imageOf(*r)}
 	case prev.Applied == nil:
 		return prev
 	default:

@@ -31,6 +31,7 @@ type apiserver struct {
 	uid     string        // of every namespace; "": kurad may not read it
 	writes  []string      // what was done, in order
 	asked   map[string]int
+	admits  func(spec map[string]any) // what admission makes of what is applied; nil: nothing
 	refuse  func(fleet.ServerKey, fleet.Task, fleet.KubeDocument) *fleet.Outcome
 }
 
@@ -144,20 +145,30 @@ func (s *apiserver) apply(task fleet.Task, doc fleet.KubeDocument) (object, flee
 		o = object{namespace: doc.Namespace, name: doc.Name, uid: fmt.Sprint("uid", s.uids)}
 	}
 	o.labels, o.revision, o.spec = maps.Clone(doc.Labels), doc.Revision, maps.Clone(doc.Spec)
+	if s.admits != nil {
+		s.admits(o.spec)
+	}
 	s.writes = append(s.writes, "apply "+doc.Name)
 	if there && reflect.DeepEqual(o, old) {
-		out, is := done(""), o.shown().State()
-		out.Applied = &is
-		return o, out
+		return o, echo(o, doc)
 	}
 	o = s.store(o, false)
 	if o.generation != old.generation || o.uid != old.uid {
 		s.controls(o)
 	}
-	is := o.shown().State()
-	out := done("")
+	return o, echo(o, doc)
+}
+
+// echo is the answer to an apply: what the object then is, and what of it is otherwise.
+func echo(o object, doc fleet.KubeDocument) fleet.Outcome {
+	out, is := done(""), o.shown().State()
 	out.Applied = &is
-	return o, out
+	for _, path := range slices.Sorted(maps.Keys(doc.Spec)) {
+		if want, have := fmt.Sprint(doc.Spec[path]), fmt.Sprint(o.spec[path]); want != have {
+			out.Altered = append(out.Altered, fleet.Alteration{Path: "spec." + path, Sent: want, Became: have})
+		}
+	}
+	return out
 }
 
 // controls is what the controller does about a spec: a pass that had begun before says once

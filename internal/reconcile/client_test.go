@@ -30,10 +30,11 @@ type cache struct {
 	version int       // all changes up to here are in objects
 	failure *fleet.ReadFailure
 	objects map[string]object
-	at      map[string]int            // by name: the version of the newest answer about it
-	direct  map[string]time.Time      // by name: when the read began that showed it
-	rolling map[string]bool           // by name: each beat is news
-	effects map[string]map[int]effect // of ours, by name: not seen yet
+	at      map[string]int                // by name: the version of the newest answer about it
+	direct  map[string]time.Time          // by name: when the read began that showed it
+	rolling map[string]bool               // by name: each beat is news
+	effects map[string]map[int]effect     // of ours, by name: not seen yet
+	echoes  map[string][]fleet.Alteration // of the last apply, by name
 	nth     int
 }
 
@@ -77,7 +78,7 @@ func (c *client) Unidentified(namespace string) string {
 func (c *client) namespace(name string) *cache {
 	n := c.namespaces[name]
 	if n == nil {
-		n = &cache{objects: map[string]object{}, at: map[string]int{}, direct: map[string]time.Time{}, rolling: map[string]bool{}, effects: map[string]map[int]effect{}}
+		n = &cache{objects: map[string]object{}, at: map[string]int{}, direct: map[string]time.Time{}, rolling: map[string]bool{}, effects: map[string]map[int]effect{}, echoes: map[string][]fleet.Alteration{}}
 		c.namespaces[name] = n
 	}
 	return n
@@ -297,6 +298,9 @@ func (c *client) Execute(ctx context.Context, key fleet.ServerKey, task fleet.Ta
 	defer c.mu.Unlock()
 	n.effects[doc.Name][id] = effect{begun, version}
 	n.settle(doc.Name)
+	if out.Applied != nil {
+		n.echoes[doc.Name] = out.Altered
+	}
 	return out
 }
 
@@ -326,7 +330,10 @@ func (c *client) Observe(key fleet.ServerKey, doc fleet.KubeDocument, known flee
 		}
 	}
 	if live, ok := n.objects[doc.Name]; ok {
-		i := live.compare(key, doc, known.Adopted)
+		if echo, ok := n.echoes[doc.Name]; ok {
+			known.Altered = echo
+		}
+		i := live.compare(key, doc, known)
 		o.Resource = &i
 	}
 	return o
@@ -349,9 +356,9 @@ func (o object) shown() fleet.KubeInstance {
 }
 
 // compare is what the document makes of an object (P14).
-func (o object) compare(key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) fleet.KubeInstance {
+func (o object) compare(key fleet.ServerKey, doc fleet.KubeDocument, known fleet.KubeKnown) fleet.KubeInstance {
 	i := o.shown()
-	if i.Foreign == fleet.NotByKurad && adopted != nil && adopted.UID == o.uid {
+	if i.Foreign == fleet.NotByKurad && known.Adopted != nil && known.Adopted.UID == o.uid {
 		i.Foreign, i.Adopted, i.Account, i.Region = "", true, key.Account, key.Region
 	}
 	if i.Foreign == "" && (i.Account != key.Account || i.Region != key.Region) {
@@ -368,6 +375,11 @@ func (o object) compare(key fleet.ServerKey, doc fleet.KubeDocument, adopted *fl
 		differ(fmt.Sprintf("metadata.labels[%s]", name), o.labels[name], want)
 	}
 	for name, want := range doc.Spec {
+		a := fleet.Alteration{Path: "spec." + name, Sent: fmt.Sprint(want), Became: fmt.Sprint(o.spec[name])}
+		if slices.Contains(known.Altered, a) {
+			i.Altered = append(i.Altered, fleet.FieldDifference{Path: a.Path, Have: a.Became, Want: a.Sent})
+			continue
+		}
 		differ("spec."+name, o.spec[name], want)
 	}
 	slices.SortFunc(i.Differs, func(a, b fleet.FieldDifference) int { return strings.Compare(a.Path, b.Path) })

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -383,4 +384,55 @@ func TestK8_aChangeHasConvergedWhenALateControllerHasRolledItOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Admission that moves images to a mirror is learned once for all processes: what it makes of
+// a field costs nothing, and what somebody else makes of it is put right.
+func TestK10_whatAdmissionChangesCostsNoApplyAfterARestart(t *testing.T) {
+	virtual(t, func(w *world) {
+		const altered = string(fleet.ReasonFieldsAltered)
+		w.cluster().with(func() {
+			w.cluster().admits = func(spec map[string]any) {
+				spec["image"] = strings.Replace(spec["image"].(string), "localhost/", "mirror/", 1)
+			}
+		})
+		k := applied(w, options{})
+		quiet := func(when, tag string, applies int) {
+			t.Helper()
+			w.until(when+": converged", 10*time.Minute, func() bool { return w.converged("acme", tag) })
+			w.pass(20 * time.Minute)
+			s := w.status("acme")
+			c := w.condition("acme", fleet.ConditionManifestConverged)
+			if n := w.cluster().count("apply"); n != applies || !w.converged("acme", tag) || c.Reason != fleet.ReasonFieldsAltered || c.Status != fleet.True {
+				t.Errorf("%s: %d applies, want %d; %s/%s: %s %s", when, n, applies, s.Status, s.Verdict, c.Reason, c.Message)
+			}
+			if n, held := w.events("acme", altered), w.events("acme", string(fleet.ReasonFieldConflict)); n != 1 || held != 0 {
+				t.Errorf("%s: told %d times, and %d times as a conflict; want once", when, n, held)
+			}
+		}
+		quiet("created", "v1", 1)
+		restart := func() { k.kill(); k = w.start(options{}) }
+		restart()
+		quiet("after a restart", "v1", 1)
+		o, _ := w.cluster().of("acme")
+		o.spec = maps.Clone(o.spec)
+		o.spec["image"] = "localhost/kura:v0"
+		w.cluster().put(o)
+		w.until("an edit is put right", time.Minute, func() bool { return w.cluster().count("apply") == 2 })
+		quiet("after an edit", "v1", 2)
+		w.declare("acme", "v2")
+		w.until("v2 is applied", time.Minute, func() bool { return w.cluster().count("apply") == 3 })
+		quiet("after a change", "v2", 3)
+		restart()
+		defer func() { k.stop() }()
+		quiet("after another restart", "v2", 3)
+		// Without the policy what it made stays until something is applied.
+		w.cluster().with(func() { w.cluster().admits = nil })
+		w.declare("acme", "v3")
+		w.until("v3 is converged", 10*time.Minute, func() bool { return w.converged("acme", "v3") })
+		if c := w.condition("acme", fleet.ConditionManifestConverged); c.Reason != fleet.ReasonConverged {
+			t.Errorf("without the policy: %s %s", c.Reason, c.Message)
+		}
+		w.runs("acme", "v3")
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -29,15 +31,15 @@ func TestP3_nothingThatIsCopiedFromAnObjectIsWithoutBound(t *testing.T) {
 	want["nodeSelector"] = node
 	c := &Cluster{cfg: Config{Environment: fleet.Environment{Name: "test"}}}
 	doc := fleet.KubeDocument{Revision: "r", Spec: want}
-	l := lost{revision: "r", altered: map[string]any{}}
-	for key := range node {
-		l.altered[path{}.field("spec").field(key).text] = long
-		l.paths = append(l.paths, path{}.field("spec").field("nodeSelector").field(key).text)
-	}
-	seen := c.compared(o, fleet.ServerKey{Account: "acme", Region: "eu"}, doc, nil, l)
-	differs := c.compared(o, fleet.ServerKey{Account: "acme", Region: "eu"}, doc, nil, lost{})
-	seen.Differs = differs.Differs
-	for what, got := range map[string]int{"differs": len(seen.Differs), "held": len(seen.Held), "dropped": len(seen.Dropped)} {
+	key := fleet.ServerKey{Account: "acme", Region: "eu"}
+	seen := c.compared(o, key, doc, nil, nil)
+	seen.Altered = c.compared(o, key, doc, nil, echoed(o, doc, nil)).Altered
+	held := *o
+	held.owners = owners{{manager: "m", applied: true, fields: fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))}}
+	seen.Held = c.compared(&held, key, doc, nil, nil).Held
+	c.live.spec = openAPI(t, `{"type":"object","properties":{"image":{"type":"string"},"nodeSelector":{"type":"object","additionalProperties":{"type":"string"}}}}`)
+	seen.Dropped = c.compared(o, key, doc, nil, nil).Dropped
+	for what, got := range map[string]int{"differs": len(seen.Differs), "held": len(seen.Held), "altered": len(seen.Altered), "dropped": len(seen.Dropped)} {
 		if got != maxFields+1 {
 			t.Errorf("%s: %d entries, want %d and one that says how many more", what, got, maxFields)
 		}
@@ -45,7 +47,7 @@ func TestP3_nothingThatIsCopiedFromAnObjectIsWithoutBound(t *testing.T) {
 	if got := seen.Dropped[maxFields]; got != "… and 150 more" {
 		t.Errorf("the last path is %q", got)
 	}
-	if got := seen.Held[maxFields].Path; got != "… and 150 more" {
+	if got := seen.Held[maxFields].Path; got != "… and 151 more" {
 		t.Errorf("the last path is %q", got)
 	}
 	for what, s := range map[string]string{"message": seen.Message, "phase": seen.Phase, "public url": seen.PublicURL, "observed image": seen.ObservedImage,
@@ -54,7 +56,7 @@ func TestP3_nothingThatIsCopiedFromAnObjectIsWithoutBound(t *testing.T) {
 			t.Errorf("%s: %d bytes, valid %t", what, len(s), utf8.ValidString(s))
 		}
 	}
-	for _, d := range seen.Held[:maxFields] {
+	for _, d := range append(seen.Held[:maxFields], seen.Altered[:maxFields]...) {
 		if len(d.Path) > maxPath || !utf8.ValidString(d.Path) {
 			t.Fatalf("a path of %d bytes, valid %t", len(d.Path), utf8.ValidString(d.Path))
 		}

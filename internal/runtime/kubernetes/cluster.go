@@ -95,7 +95,10 @@ func (c *Cluster) Observe(key fleet.ServerKey, doc fleet.KubeDocument, known fle
 	seen := p.look(doc.Name)
 	o := fleet.InstanceObservation{Begun: seen.begun, Unreadable: seen.failure, Direct: seen.direct}
 	if seen.object != nil {
-		o.Resource = c.compared(seen.object, key, doc, known.Adopted, seen.lost)
+		if !seen.echoed {
+			seen.altered = known.Altered
+		}
+		o.Resource = c.compared(seen.object, key, doc, known.Adopted, seen.altered)
 		if doc.Revision != "" { // else it was not compared with what is desired
 			p.note(doc.Name, len(o.Resource.Dropped) > 0)
 		}
@@ -142,7 +145,7 @@ func (c *Cluster) Read(ctx context.Context, key fleet.ServerKey, doc fleet.KubeD
 	if o == nil {
 		return nil, nil
 	}
-	return c.compared(o, key, doc, adopted, lost{}), nil
+	return c.compared(o, key, doc, adopted, nil), nil
 }
 
 // Listing returns what is known of a namespace.
@@ -176,7 +179,7 @@ func (c *Cluster) unavailable(namespace, name string, err error) error {
 
 // compared shows an object as it relates to the server's document. One that is not the
 // server's is not compared.
-func (c *Cluster) compared(o *object, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, l lost) *fleet.KubeInstance {
+func (c *Cluster) compared(o *object, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, known []fleet.Alteration) *fleet.KubeInstance {
 	uid := ""
 	if adopted != nil {
 		uid = adopted.UID
@@ -187,8 +190,8 @@ func (c *Cluster) compared(o *object, key fleet.ServerKey, doc fleet.KubeDocumen
 		return &i
 	}
 	i.Adopted = isAdopted
-	d := compare(o, doc, c.live.get(), l)
-	i.Differs, i.Held, i.Dropped = boundedFields(d.differs), boundedFields(d.held), boundedPaths(d.dropped)
+	d := compare(o, doc, c.live.get(), known)
+	i.Differs, i.Held, i.Altered, i.Dropped = boundedFields(d.differs), boundedFields(d.held), boundedFields(d.altered), boundedPaths(d.dropped)
 	return &i
 }
 

@@ -2,6 +2,8 @@ package kubernetes
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -12,51 +14,28 @@ import (
 
 // comparison is how a live object relates to a document (P14).
 type comparison struct {
-	differs, held []fleet.FieldDifference
-	dropped       []string
-	yields        []claim // of held: what other managers applied
+	differs, held, altered []fleet.FieldDifference
+	dropped                []string
+	yields                 []claim // of held: what other managers applied
 }
 
-// lost is what of a document was not in the answer to its apply as it was applied.
-type lost struct {
-	revision string
-	paths    []string       // of what was not there: the server dropped it (K3)
-	altered  map[string]any // by path what was there instead: a webhook, or the server, writes it otherwise
-}
+func (c comparison) unlike() int { return len(c.differs) + len(c.held) + len(c.altered) }
 
-// theServer is the manager of what the API server itself holds otherwise than it was
-// applied: to apply it again would change nothing.
-const theServer = "the API server"
-
-// echoed returns what the answer to the document's apply has not, or otherwise.
-func echoed(echo *object, doc fleet.KubeDocument, s *schema) lost {
-	c := comparer{owners: echo.owners, force: doc.Force, have: map[string]any{}}
+// echoed returns what the answer to the document's apply has otherwise than it was applied, or
+// has not: to apply it again would change nothing (K10).
+func echoed(echo *object, doc fleet.KubeDocument, s *schema) []fleet.Alteration {
+	c := comparer{owners: echo.owners, force: doc.Force}
 	c.document(echo, doc, s)
-	l := lost{revision: doc.Revision}
-	for _, d := range c.out.differs {
-		if have, ok := c.have[d.Path]; ok {
-			if l.altered == nil {
-				l.altered = map[string]any{}
-			}
-			l.altered[d.Path] = have
-		} else {
-			l.paths = append(l.paths, d.Path)
-		}
-	}
-	return l
+	return c.found
 }
 
 // compare compares what is live with what is desired. Only what the document says
 // counts: what else the object has is not ours, and what a server filled in within a
-// field of ours is no difference. Fields that the schema lacks are dropped, and so are
-// those that were lost and are not there; fields that another manager applied are held,
-// unless the document takes them, and so are those that are still as the server altered
-// them when they were applied.
-func compare(live *object, doc fleet.KubeDocument, schema *schema, l lost) comparison {
-	c := comparer{owners: live.owners, force: doc.Force}
-	if l.revision == doc.Revision {
-		c.lost = l
-	}
+// field of ours is no difference. Fields that the schema lacks are dropped; fields that
+// another manager applied are held, unless the document takes them; and those that are as the
+// cluster's admission made them of what is still desired are altered (K10).
+func compare(live *object, doc fleet.KubeDocument, schema *schema, known []fleet.Alteration) comparison {
+	c := comparer{owners: live.owners, force: doc.Force, known: known}
 	c.document(live, doc, schema)
 	return c.out
 }
@@ -71,14 +50,15 @@ func (c *comparer) document(live *object, doc fleet.KubeDocument, schema *schema
 	byPath := func(a, b fleet.FieldDifference) int { return cmp.Compare(a.Path, b.Path) }
 	slices.SortFunc(c.out.differs, byPath)
 	slices.SortFunc(c.out.held, byPath)
+	slices.SortFunc(c.out.altered, byPath)
 	slices.Sort(c.out.dropped)
 }
 
 type comparer struct {
 	owners owners
 	force  bool
-	lost   lost
-	have   map[string]any // by path what differs, where it is asked for
+	known  []fleet.Alteration // of the last apply
+	found  []fleet.Alteration // what differs
 	out    comparison
 }
 
@@ -111,13 +91,13 @@ func (c *comparer) value(at path, want, have any) {
 		}
 	case []any:
 		if h, ok := have.([]any); ok && len(h) == len(w) {
-			found := len(c.out.differs) + len(c.out.held)
+			found := c.out.unlike()
 			for i := range w {
 				c.value(at.index(i), w[i], h[i])
 			}
 			// What more an element has may be a default, unless somebody else has set the list.
 			other, _ := c.owners.of(at)
-			if len(c.out.differs)+len(c.out.held) > found || other == "" || identical(want, have) {
+			if c.out.unlike() > found || other == "" || identical(want, have) {
 				return
 			}
 		}
@@ -131,33 +111,33 @@ func (c *comparer) value(at path, want, have any) {
 
 // missing notes a field that is not there. Nobody holds it.
 func (c *comparer) missing(at path, want any) {
-	if slices.Contains(c.lost.paths, at.text) {
-		c.out.dropped = append(c.out.dropped, at.text)
-		return
-	}
-	c.out.differs = append(c.out.differs, fleet.FieldDifference{Path: at.text, Want: show(want)})
+	c.unlike(fleet.FieldDifference{Path: at.text, Want: show(want)}, fleet.Alteration{Path: at.text, Sent: digest(want)}, false)
 }
 
 func (c *comparer) differ(at path, want, have any) {
-	d := fleet.FieldDifference{Path: at.text, Have: show(have), Want: show(want)}
-	if c.have != nil {
-		c.have[at.text] = have
-	}
-	if was, ok := c.lost.altered[at.text]; ok && identical(was, have) {
-		d.Manager = theServer
-		c.out.held = append(c.out.held, d)
-		return
-	}
 	manager, applied := c.owners.of(at)
-	d.Manager = manager
-	if applied && !c.force {
-		c.out.held = append(c.out.held, d)
-		if c.owners.whole(at.elems) { // else a conflict names the element
-			c.out.yields = append(c.out.yields, claim{at, manager})
-		}
-		return
+	held := c.unlike(fleet.FieldDifference{Path: at.text, Have: show(have), Want: show(want), Manager: manager},
+		fleet.Alteration{Path: at.text, Sent: digest(want), Became: digest(have)}, applied && !c.force)
+	if held && c.owners.whole(at.elems) { // else a conflict names the element
+		c.out.yields = append(c.out.yields, claim{at, manager})
 	}
-	c.out.differs = append(c.out.differs, d)
+}
+
+// unlike notes a difference, and returns whether it is that another manager holds the field.
+func (c *comparer) unlike(d fleet.FieldDifference, a fleet.Alteration, applied bool) (held bool) {
+	switch {
+	case slices.Contains(c.known, a):
+		d.Manager = ""
+		c.out.altered = append(c.out.altered, d)
+		return false
+	case applied:
+		c.out.held = append(c.out.held, d)
+		return true
+	default:
+		c.out.differs = append(c.out.differs, d)
+		c.found = append(c.found, a)
+		return false
+	}
 }
 
 // equal compares two values of JSON that are no objects or lists.
@@ -209,6 +189,16 @@ func empty(v any) bool {
 	default:
 		return false
 	}
+}
+
+// digest tells values of JSON apart.
+func digest(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:12])
 }
 
 // show writes a value as JSON; a long one is cut.

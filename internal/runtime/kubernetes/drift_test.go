@@ -47,6 +47,7 @@ func TestP14_onlyWhatWeDeclareAndNobodyElseAppliesIsADifference(t *testing.T) {
 		return `{"manager":"` + manager + `","operation":"` + operation + `","fieldsV1":` + fields + `}`
 	}
 	const replicas = `{"f:spec":{"f:replicas":{}}}`
+	noMesh := []fleet.Alteration{{Path: "spec.mesh", Sent: digest(map[string]any{"x": 1})}}
 	for name, c := range map[string]struct {
 		labels, annotations string // desired
 		spec                string // desired
@@ -54,7 +55,7 @@ func TestP14_onlyWhatWeDeclareAndNobodyElseAppliesIsADifference(t *testing.T) {
 		managed             string // live
 		live                string // live spec
 		schema              string
-		lost                []string
+		known               []fleet.Alteration
 		force               bool
 		want                comparison
 	}{
@@ -95,8 +96,9 @@ func TestP14_onlyWhatWeDeclareAndNobodyElseAppliesIsADifference(t *testing.T) {
 		"a key beside the one that another applied": {spec: `{"nodeSelector":{"a":"1"}}`, live: `{"nodeSelector":{"a":"2","b":"3"}}`, managed: held("t", "Apply", `{"f:spec":{"f:nodeSelector":{".":{},"f:b":{}}}}`),
 			want: comparison{differs: differences{{Path: "spec.nodeSelector.a", Have: `"2"`, Want: `"1"`}}}},
 		"what the schema lacks":                    {spec: `{"image":"a","mesh":{"x":1}}`, live: `{"image":"a"}`, schema: `{"type":"object","properties":{"image":{"type":"string"}}}`, want: comparison{dropped: []string{"spec.mesh"}}},
-		"what the answer to an apply lacked":       {spec: `{"image":"a","mesh":{"x":1},"private":true}`, live: `{"image":"a"}`, lost: []string{"spec.mesh"}, want: comparison{differs: differences{{Path: "spec.private", Want: "true"}}, dropped: []string{"spec.mesh"}}},
-		"what it lacked and is there, with others": {spec: `{"mesh":{"x":1}}`, live: `{"mesh":{"x":2}}`, lost: []string{"spec.mesh"}, want: comparison{differs: differences{{Path: "spec.mesh.x", Have: "2", Want: "1"}}}},
+		"what the answer to an apply lacked":       {spec: `{"image":"a","mesh":{"x":1},"private":true}`, live: `{"image":"a"}`, known: noMesh, want: comparison{differs: differences{{Path: "spec.private", Want: "true"}}, altered: differences{{Path: "spec.mesh", Want: `{"x":1}`}}}},
+		"what it lacked and is there, with others": {spec: `{"mesh":{"x":1}}`, live: `{"mesh":{"x":2}}`, known: noMesh, want: comparison{differs: differences{{Path: "spec.mesh.x", Have: "2", Want: "1"}}}},
+		"what it lacked and is to be otherwise":    {spec: `{"mesh":{"x":2}}`, live: `{}`, known: noMesh, want: comparison{differs: differences{{Path: "spec.mesh", Want: `{"x":2}`}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := fleet.KubeDocument{Spec: data(t, c.spec), Force: c.force, Revision: "r"}
@@ -116,7 +118,7 @@ func TestP14_onlyWhatWeDeclareAndNobodyElseAppliesIsADifference(t *testing.T) {
 				s = openAPI(t, c.schema)
 			}
 			before := show(doc.Spec)
-			got := compare(live(t, `{"metadata":{`+meta+`},"spec":`+c.live+`}`), doc, s, lost{revision: "r", paths: c.lost})
+			got := compare(live(t, `{"metadata":{`+meta+`},"spec":`+c.live+`}`), doc, s, c.known)
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(comparison{}), cmpopts.IgnoreFields(comparison{}, "yields"), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -128,38 +130,41 @@ func TestP14_onlyWhatWeDeclareAndNobodyElseAppliesIsADifference(t *testing.T) {
 }
 
 // A webhook that rewrites what is applied would be applied against for ever.
-func TestP14_whatTheServerAltersIsHeldUntilItOrTheDocumentChanges(t *testing.T) {
-	doc := fleet.KubeDocument{Revision: "r1", Force: true, Labels: map[string]string{"app.kubernetes.io/name": "kura"},
-		Spec: data(t, `{"image":"a:1","storageSize":"1024Mi","tolerations":[{"key":"a"}],"mesh":{"x":1}}`)}
+func TestK10_whatAdmissionMakesOfAFieldIsNoDifferenceUntilItOrTheFieldChanges(t *testing.T) {
 	is := func(image, tolerations string) *object {
 		return live(t, `{"metadata":{"labels":{"app.kubernetes.io/name":"KURA"}},"spec":{"image":"`+image+`","storageSize":"1Gi","tolerations":`+tolerations+`}}`)
 	}
-	const injected = `[{"key":"a"},{"key":"injected"}]`
-	l := echoed(is("mirror/a:1", injected), doc, nil)
+	doc := func(size string) fleet.KubeDocument {
+		return fleet.KubeDocument{Force: true, Labels: map[string]string{"app.kubernetes.io/name": "kura"},
+			Spec: data(t, `{"image":"a:1","storageSize":"`+size+`","tolerations":[{"key":"a"}],"mesh":{"x":1}}`)}
+	}
+	const injected, declared = `[{"key":"a"},{"key":"injected"}]`, "1024Mi"
+	// What is stored is what another process reads.
+	var known []fleet.Alteration
+	if stored, err := json.Marshal(echoed(is("mirror/a:1", injected), doc(declared), nil)); err != nil || json.Unmarshal(stored, &known) != nil {
+		t.Fatal(err)
+	}
 	paths := func(ds []fleet.FieldDifference) (all []string) {
 		for _, d := range ds {
-			all = append(all, d.Path+" "+d.Manager)
+			all = append(all, d.Path+d.Manager)
 		}
 		return all
 	}
-	const by = " the API server"
-	label, image, size, tolerations := "metadata.labels[app.kubernetes.io/name]"+by, "spec.image"+by, "spec.storageSize"+by, "spec.tolerations"+by
+	const label, image, mesh, size, tolerations = "metadata.labels[app.kubernetes.io/name]", "spec.image", "spec.mesh", "spec.storageSize", "spec.tolerations"
 	for name, c := range map[string]struct {
-		live     *object
-		revision string
-		held     []string
-		differs  []string
-		dropped  []string
+		live    *object
+		size    string
+		altered []string
+		differs []string
 	}{
-		"as it was answered": {is("mirror/a:1", injected), "r1", []string{label, image, size, tolerations}, nil, []string{"spec.mesh"}},
-		"somebody edits it":  {is("mirror/a:2", `[{"key":"b"}]`), "r1", []string{label, size}, []string{"spec.image ", "spec.tolerations[0].key "}, []string{"spec.mesh"}},
-		"as it was applied":  {is("a:1", `[{"key":"a"}]`), "r1", []string{label, size}, nil, []string{"spec.mesh"}},
-		"another revision":   {is("mirror/a:1", injected), "r2", nil, []string{"metadata.labels[app.kubernetes.io/name] ", "spec.image ", "spec.mesh ", "spec.storageSize ", "spec.tolerations "}, nil},
+		"as it was answered":           {is("mirror/a:1", injected), declared, []string{label, image, mesh, size, tolerations}, nil},
+		"somebody edits it":            {is("mirror/a:2", `[{"key":"b"}]`), declared, []string{label, mesh, size}, []string{image, "spec.tolerations[0].key"}},
+		"as it was applied":            {is("a:1", `[{"key":"a"}]`), declared, []string{label, mesh, size}, nil},
+		"one field is to be otherwise": {is("mirror/a:1", injected), "2Gi", []string{label, image, mesh, tolerations}, []string{size}},
 	} {
-		doc.Revision = c.revision
-		got := compare(c.live, doc, nil, l)
-		if diff := cmp.Diff([][]string{c.held, c.differs, c.dropped}, [][]string{paths(got.held), paths(got.differs), got.dropped}, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		got := compare(c.live, doc(c.size), nil, known)
+		if diff := cmp.Diff([][]string{c.altered, c.differs}, [][]string{paths(got.altered), paths(got.differs)}, cmpopts.EquateEmpty()); diff != "" || len(got.held)+len(got.dropped) > 0 {
+			t.Errorf("%s: %+v (-want +got):\n%s", name, got, diff)
 		}
 	}
 }

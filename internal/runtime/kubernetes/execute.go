@@ -134,9 +134,10 @@ func (r run) declared(ctx context.Context, write func() (*unstructured.Unstructu
 // done is the outcome of an apply that was answered with the object.
 func (r run) done(echo *unstructured.Unstructured) fleet.Outcome {
 	o := r.owners.object(echo)
-	r.p.wrote(o, echoed(o, r.doc, r.live.get()))
+	altered := echoed(o, r.doc, r.live.get())
+	r.p.wrote(o, altered)
 	is := o.view(owner{}, false).State()
-	return fleet.Outcome{Class: fleet.ClassOK, Answered: true, Applied: &is}
+	return fleet.Outcome{Class: fleet.ClassOK, Answered: true, Applied: &is, Altered: altered[:min(len(altered), maxFields)]}
 }
 
 // create makes what the look did not find. It takes nothing over: where the name was taken
@@ -251,7 +252,7 @@ func (r run) yields(o *object, conflict *metav1.Status) ([]claim, *fleet.Outcome
 		all.Annotations = map[string]string{}
 	}
 	all.Annotations[fleet.KubeAnnotationRevision] = r.doc.Revision
-	c := compare(o, all, r.live.get(), lost{})
+	c := compare(o, all, r.live.get(), nil)
 	yields := c.yields
 	if conflict != nil {
 		yields = append(yields, o.owners.appliers(conflictingFields(conflict))...)

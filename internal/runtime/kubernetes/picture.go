@@ -30,11 +30,11 @@ type picture struct {
 	live     bool            // a watch stands
 	watches  int             // that were established so far
 	failure  *fleet.ReadFailure
-	direct   map[string]time.Time // when a direct read of a name began
-	writing  map[string]time.Time // when a write that goes on began
-	lost     map[string]lost      // what an apply's answer had not, or otherwise
-	dropped  map[string]bool      // names of which the schema lacks a field
-	rolling  map[string]bool      // names of which a controller's sign of life is news (K8)
+	direct   map[string]time.Time          // when a direct read of a name began
+	writing  map[string]time.Time          // when a write that goes on began
+	echoes   map[string][]fleet.Alteration // what the answer to an apply had otherwise; the newest is not stored yet (K10)
+	dropped  map[string]bool               // names of which the schema lacks a field
+	rolling  map[string]bool               // names of which a controller's sign of life is news (K8)
 }
 
 // directFor bounds how long a direct read is newer than what the watch says: while
@@ -44,7 +44,7 @@ const directFor = 30 * time.Second
 func newPicture(now func() time.Time) *picture {
 	return &picture{
 		now: now, objects: map[string]*object{}, direct: map[string]time.Time{},
-		fresh: map[string]bool{}, writing: map[string]time.Time{}, lost: map[string]lost{}, dropped: map[string]bool{}, rolling: map[string]bool{},
+		fresh: map[string]bool{}, writing: map[string]time.Time{}, echoes: map[string][]fleet.Alteration{}, dropped: map[string]bool{}, rolling: map[string]bool{},
 	}
 }
 
@@ -58,6 +58,7 @@ func (p *picture) tell(changed func(name string)) {
 		p.begun, p.failure, p.full, p.uid = time.Time{}, nil, false, ""
 		clear(p.objects)
 		clear(p.direct)
+		clear(p.echoes)
 	}
 }
 
@@ -75,13 +76,15 @@ type glance struct {
 	begun   time.Time
 	failure *fleet.ReadFailure
 	direct  bool
-	lost    lost
+	altered []fleet.Alteration
+	echoed  bool // an apply of ours was answered
 }
 
 func (p *picture) look(name string) glance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := glance{object: p.objects[name], begun: p.begun, failure: clone(p.failure), lost: p.lost[name]}
+	g := glance{object: p.objects[name], begun: p.begun, failure: clone(p.failure)}
+	g.altered, g.echoed = p.echoes[name]
 	if p.live {
 		// An established watch is a read that goes on.
 		g.begun = p.now()
@@ -180,7 +183,7 @@ func (p *picture) drop(name string) []string {
 		return nil
 	}
 	delete(p.objects, name)
-	delete(p.lost, name)
+	delete(p.echoes, name)
 	delete(p.dropped, name)
 	delete(p.rolling, name)
 	return []string{name}
@@ -255,16 +258,10 @@ func (p *picture) answered(name string, o, known *object, begun time.Time) bool 
 
 // wrote shows what our own write was answered with, unless the watch is past it: then
 // it may be gone already.
-func (p *picture) wrote(o *object, l lost) {
+func (p *picture) wrote(o *object, altered []fleet.Alteration) {
 	p.update(func() []string {
 		p.fresh[o.Name] = true
-		delete(p.lost, o.Name)
-		if len(l.paths)+len(l.altered) > 0 {
-			p.lost[o.Name] = l
-		}
-		if len(l.paths) > 0 {
-			p.dropped[o.Name] = true
-		}
+		p.echoes[o.Name] = altered
 		if p.version != "" && !newer(o.ResourceVersion, p.version) {
 			return nil
 		}
@@ -368,7 +365,6 @@ func (p *picture) failed(f fleet.ReadFailure) (news bool) {
 // newSchema forgets what an earlier schema dropped.
 func (p *picture) newSchema() {
 	p.update(func() []string {
-		clear(p.lost)
 		clear(p.dropped)
 		if p.begun.IsZero() {
 			return nil
