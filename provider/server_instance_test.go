@@ -116,7 +116,7 @@ func TestS10_aPlanShowsWhichFieldsOfAnInstanceDrifted(t *testing.T) {
 	}
 }
 
-func TestK3_K1_whatAClusterLeavesOutIsSaidOncePerRegion(t *testing.T) {
+func TestK3_K1_K10_whatAClusterLeavesOutOrChangesIsSaidOncePerRegion(t *testing.T) {
 	a := view(fleet.VerdictConverged, "", "2", "2", fleet.DeploymentSucceeded)
 	a.Resource = &fleet.KubeInstance{
 		Dropped: []string{"spec.clientHostAliases", "spec.mesh"},
@@ -124,6 +124,7 @@ func TestK3_K1_whatAClusterLeavesOutIsSaidOncePerRegion(t *testing.T) {
 			{Path: "spec.replicas", Have: "3", Want: "1", Manager: "autoscaler"},
 			{Path: "spec.nodeSelector.pool", Have: `"a"`, Want: `"b"`, Manager: "ops"},
 		},
+		Altered: []fleet.FieldDifference{{Path: "spec.image", Have: `"mirror/a"`, Want: `"hub/a"`}},
 	}
 	b := a
 	b.Account = "bravo"
@@ -131,12 +132,13 @@ func TestK3_K1_whatAClusterLeavesOutIsSaidOncePerRegion(t *testing.T) {
 	held.Held = []fleet.FieldDifference{held.Held[1], {Path: "spec.replicas", Have: "7", Want: "1", Manager: "autoscaler"}}
 	b.Resource = &held
 	first, second := notices(a), notices(b)
-	if len(first) != 2 || len(second) != 2 {
-		t.Fatalf("%d and %d notices, want 2 each", len(first), len(second))
+	if len(first) != 3 || len(second) != 3 {
+		t.Fatalf("%d and %d notices, want 3 each", len(first), len(second))
 	}
 	for i, wants := range [][]string{
 		{`Region "eu"`, "spec.clientHostAliases, spec.mesh", "Upgrade the definition"},
 		{`Region "eu"`, "spec.replicas (by autoscaler)", "spec.nodeSelector.pool (by ops)", "spec.replicas: 3 -> 1", "force_conflicts = true"},
+		{`Region "eu"`, "writes spec.image otherwise", `spec.image: "mirror/a" -> "hub/a"`, "change the webhook or policy"},
 	} {
 		if first[i].key != second[i].key {
 			t.Errorf("two servers of a region are two warnings: %q and %q", first[i].key, second[i].key)

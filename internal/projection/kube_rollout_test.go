@@ -130,3 +130,48 @@ func TestK8_anApplyWhoseAnswerWasLostIsRolledOutToo(t *testing.T) {
 	p.down = false
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
 }
+
+// What admission makes of the image is no other image: a redeploy of it changes none, and the
+// controller's latch, which is there already, tells nothing of its end.
+func TestK10_K8_anImageThatAdmissionChangesIsNoOtherImage(t *testing.T) {
+	in := Input{Desired: fleet.Desired{ImageTag: "v1", Kubernetes: &fleet.KubeDocument{Revision: "r2", Spec: map[string]any{"image": "registry.test/kura:v1"}}}}
+	apply := fleet.Plan{Tasks: []fleet.Task{{Kind: fleet.TaskApply}}}
+	r := fleet.KubeInstance{UID: "u", SpecImage: "mirror.test/kura:v1", ObservedImage: "mirror.test/kura:v1"}
+	for _, altered := range []bool{false, true} {
+		if altered {
+			r.Altered = []fleet.FieldDifference{{Path: "spec.image", Have: "mirror.test/kura:v1", Want: "registry.test/kura:v1"}}
+		}
+		v := instance{fresh: true}
+		in.Seen.Instance.Resource = &r
+		v.lookAtResource(in)
+		if o := rollsOut(in, nil, apply, &r); o.Latches == altered || v.image.equal() != altered {
+			t.Errorf("altered %t: another image to roll out %t, image %s", altered, o.Latches, v.image)
+		}
+	}
+}
+
+func TestK10_whatAdmissionChangesIsToldOncePerField(t *testing.T) {
+	now := func(paths ...string) (s fleet.Status) {
+		for _, p := range paths {
+			s.Altered = append(s.Altered, fleet.Alteration{Path: p, Sent: "s", Became: strings.Join(paths, "")})
+		}
+		return s
+	}
+	const says = "the cluster's admission changes what is applied, and that stays: "
+	for _, c := range []struct {
+		was, is fleet.Status
+		want    string
+	}{
+		{now(), now("spec.image", "spec.mesh"), says + "spec.image, spec.mesh"},
+		{now("spec.image"), now("spec.image", "spec.mesh"), says + "spec.mesh"},
+		{now("spec.image", "spec.mesh"), now("spec.image"), ""}, // it became something else
+	} {
+		got := ""
+		for _, e := range fieldEvents(Input{}, c.was, c.is) {
+			got += e.text
+		}
+		if got != c.want {
+			t.Errorf("from %v to %v: told %q, want %q", c.was.Altered, c.is.Altered, got, c.want)
+		}
+	}
+}

@@ -26,6 +26,8 @@
 //     (TestK2_aListWins…, TestK2_everyWatch…, TestCluster/K2_aWatchAfterACut…).
 //   - Nothing that is copied from an object is without bound (TestP3_nothingThatIs…).
 //   - What the live schema lacks is left out and told until the schema has it (TestK3_…).
+//   - What admission made of a field that is still desired is no difference, as long as it is
+//     there; the answer to the apply tells it, and Observe is told it again (TestK10_…).
 //   - A connection that leads nowhere is noticed within 15 s: HTTP/2 asks after 8 s of
 //     silence, and waits 5 s (TestCluster/P2_aConnectionThatLeadsNowhereIsNoticed).
 //   - What an answer means is said in one table, classify (TestFailureClasses_…).
