@@ -60,7 +60,7 @@ func crowd(t *testing.T) (l comes, all *connections, accept func(from string)) {
 func TestG8_manyAddressesSlowNobodyDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, accept := crowd(t)
-		time.Sleep(graceOfNewcomers)
+		time.Sleep(graceOfNewcomers) // the bubble's
 		begun := time.Now()
 		for i := range newcomers {
 			accept(fmt.Sprintf("[2001:db8:1:%x::1]:1", i))
@@ -75,7 +75,7 @@ func TestG8_manyAddressesSlowNobodyDown(t *testing.T) {
 func TestG8_oneAddressBesideManySlowsNobodyDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, accept := crowd(t)
-		time.Sleep(graceOfNewcomers)
+		time.Sleep(graceOfNewcomers) // the bubble's
 		begun := time.Now()
 		for i := range 1000 {
 			accept("192.0.2.1:1")

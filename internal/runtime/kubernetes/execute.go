@@ -226,7 +226,7 @@ func (r run) mine(o *object) *fleet.Outcome {
 // manifest is the document without what the schema lacks.
 func (r run) manifest() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: r.doc.Manifest()}
-	u.Object["spec"], _ = r.live.get().prune(u.Object["spec"].(map[string]any))
+	u.Object["spec"], _ = r.live.get().prune(r.doc.Spec)
 	return u
 }
 

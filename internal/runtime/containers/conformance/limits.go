@@ -300,12 +300,12 @@ func missingImage(x *trial) {
 func startRefused(x *trial) {
 	taken := x.doc("taken", x.target.V1)
 	x.running(taken)
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", x.freePort()))
+	mine := x.freePort()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", mine))
 	if err != nil {
 		x.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	mine := l.Addr().(*net.TCPAddr).Port
 	for says, c := range map[string]struct {
 		change func(*fleet.ServiceDocument)
 		port   int
