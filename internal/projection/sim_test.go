@@ -367,7 +367,7 @@ func (s *sim) effect(t fleet.Task, o *fleet.Outcome) string {
 			b.state, b.finished = fleet.ContainerExited, s.now
 		}
 		s.boxes[name] = b
-		if s.intent.Deleting != nil || was != fleet.ContainerRunning {
+		if s.intent.Deleting != nil || !was.Alive() {
 			return ""
 		}
 		s.stopped[b.service] = s.last(b.service).state != fleet.ContainerRunning
