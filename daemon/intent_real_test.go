@@ -22,7 +22,7 @@ func TestS11_aPausedRegionShowsTheIntendedPlanAndResumeRunsIt(t *testing.T) {
 	k.until(key, "is held", func(v fleet.ServerView) bool { return len(v.Holds) > 0 && v.Holds[0].Kind == fleet.HoldPaused })
 	k.put(key, "v2")
 	v := k.until(key, "shows its intended plan", func(v fleet.ServerView) bool { return v.Verdict == fleet.VerdictHeld && v.IntendedPlan != nil })
-	if v.Reason != fleet.ReasonPaused || v.Plan != nil || v.IntendedPlan.Kind != fleet.PlanReplace || len(v.IntendedPlan.Tasks) != 6 {
+	if v.Reason != fleet.ReasonPaused || v.Plan != nil || v.IntendedPlan.Kind != fleet.PlanReplace || len(v.IntendedPlan.Tasks) != 7 {
 		t.Errorf("the server is %s; want held/Paused, no stored plan, and a replace intended", brief(v))
 	}
 	k.ticks(key, 3)
