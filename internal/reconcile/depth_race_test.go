@@ -1,0 +1,7 @@
+//go:build real && race
+
+package reconcile_test
+
+// refusedServers are fewer under the race detector, which makes them many times slower;
+// `make test` takes those of depth_real_test.go without it as well.
+const refusedServers = 200
