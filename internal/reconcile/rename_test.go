@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func TestH8_aRenamedAccountKeepsTheOldHostForTheAliasPeriod(t *testing.T) {
 // that would give it up at that moment must not.
 func TestH4_aHostThatARenameCountsOnIsNotGivenBack(t *testing.T) {
 	virtual(t, func(w *world) {
-		refused := 0
+		var refused atomic.Int32
 		k := w.start(options{alias: 10 * time.Minute, onCommit: func(write fleet.TurnWrite, commit func() error) error {
 			if len(write.Freed) == 0 {
 				return commit()
@@ -111,7 +112,7 @@ func TestH4_aHostThatARenameCountsOnIsNotGivenBack(t *testing.T) {
 			w.rename("acme", "acme") // after the turn has decided
 			err := commit()
 			if store.IsConflict(err) {
-				refused++
+				refused.Add(1)
 			}
 			return err
 		}})
@@ -121,8 +122,8 @@ func TestH4_aHostThatARenameCountsOnIsNotGivenBack(t *testing.T) {
 		w.claim(w.beside(), "acme", oldHost)
 		w.rename("acme", "ada", newHost)
 		time.Sleep(15 * time.Minute) // the bubble's
-		if refused != 1 {
-			t.Errorf("the turn that gives the old host back was refused %d times, want once", refused)
+		if n := refused.Load(); n != 1 {
+			t.Errorf("the turn that gives the old host back was refused %d times, want once", n)
 		}
 		if was, _ := w.owns("acme"); !was || w.status("acme").PublishedURL != "http://"+oldHost+":20001" {
 			t.Errorf("old host reserved %v, published %s", was, w.status("acme").PublishedURL)

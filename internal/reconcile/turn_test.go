@@ -133,15 +133,19 @@ func TestP8_R5_anEndpointIsAskedAsSoonAsWhatServesIsSeenDownForGood(t *testing.T
 		{"paused, and taken away", func(w *world) { w.change("acme", func(in *fleet.Intent) { in.Paused = true }) }, func(w *world, b *box) { w.engine().drop(b) }, fleet.False},
 		{"the region observes", func(w *world) { w.region("eu", func(r *fleet.Region) { r.Remediation = fleet.RemediationObserve }) }, func(w *world, b *box) { w.engine().exit(b, 137) }, fleet.False},
 		{"every start is refused", func(w *world) {
-			w.engine().refuse = func(_ fleet.ServerKey, task fleet.Task, _ *fleet.ServiceDocument) *fleet.Outcome {
-				if task.Kind == fleet.TaskStart {
-					return refused(fleet.ReasonStartFailed)
+			w.engine().with(func() {
+				w.engine().refuse = func(_ fleet.ServerKey, task fleet.Task, _ *fleet.ServiceDocument) *fleet.Outcome {
+					if task.Kind == fleet.TaskStart {
+						return refused(fleet.ReasonStartFailed)
+					}
+					return nil
 				}
-				return nil
-			}
+			})
 		}, func(w *world, b *box) { w.engine().exit(b, 137) }, fleet.False},
 		{"another answers in its place", func(w *world) {
 			w.change("acme", func(in *fleet.Intent) { in.Paused = true })
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			w.answers = true
 		}, func(w *world, b *box) { w.engine().exit(b, 137) }, fleet.True},
 	} {
