@@ -220,7 +220,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 		return nil, err
 	}
 	if !o.store.shared() {
-		if err = records.Unclaim(ctx); err != nil {
+		if err = records.BreakLock(ctx); err != nil {
 			return nil, fmt.Errorf("prepare the store: %w", err)
 		}
 	}
@@ -346,7 +346,7 @@ func (d *daemon) heard(u store.Update) {
 		}
 		d.runtimes.expect(d.view.Identities())
 	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment,
-		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion, store.KindLeader, store.KindEndpoint, store.KindAnchor:
+		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindLock, store.KindLeader, store.KindEndpoint, store.KindAnchor:
 	}
 	d.mandate.kick(keys...)
 }

@@ -30,11 +30,11 @@ type TurnWrite struct {
 	Latest         *Deployment
 	LatestRevision int64
 	Events         []Event
-	// Freed are hosts whose reservations the server gives back. Undisturbed is then the
+	// Freed are hosts whose reservations the server gives back. UnlockedAt is then the
 	// store's word, from before the turn gathered, that no write of what others render to
 	// was under way: the turn is refused where one came since (H4).
-	Freed       []string
-	Undisturbed int64
+	Freed      []string
+	UnlockedAt int64
 	// Port is another port that the server gets in its intent, whose generation stays; nil:
 	// it keeps what it has (C12).
 	Port *PortMove

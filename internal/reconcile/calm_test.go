@@ -42,16 +42,16 @@ func TestP19_whoWaitsForTheEndOfADeclarationHoldsUpNobodyElse(t *testing.T) {
 		w.until("all have moved", time.Minute, func() bool { return aliases() == n })
 		w.pass(9*time.Minute + 50*time.Second)
 
-		right, err := w.records.Alone(t.Context())
+		lock, err := w.records.Lock(t.Context())
 		w.must(err)
 		over := make(chan struct{})
 		w.ended.Go(func() {
 			for begun := time.Now(); time.Since(begun) < 20*time.Second; time.Sleep(500 * time.Millisecond) { // the bubble's
 				tx := w.records.Begin()
-				tx.Under(right) // a sign of life
+				tx.Under(lock) // a sign of life
 				w.commit(tx)
 			}
-			w.must(right.Release(t.Context()))
+			w.must(lock.Unlock(t.Context()))
 			close(over)
 		})
 		w.pass(12 * time.Second)

@@ -104,7 +104,7 @@ func (k *kurad) heard(u store.Update) {
 		k.loop.Kick(u.Key)
 	case store.KindRegion, store.KindAccount, store.KindTemplate, store.KindCluster:
 		k.loop.KickAll()
-	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindExclusion:
+	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindLock:
 	}
 }
 
@@ -156,18 +156,18 @@ func (s daemonStore) Orphaned(ctx context.Context, key fleet.ServerKey, events .
 	return s.k.w.records.Orphaned(ctx, key, events...)
 }
 
-func (s daemonStore) Undisturbed(ctx context.Context) (int64, bool, error) {
+func (s daemonStore) Unlocked(ctx context.Context) (int64, bool, error) {
 	if s.k.dead.Load() {
 		return 0, false, errDead
 	}
-	return s.k.w.records.Undisturbed(ctx)
+	return s.k.w.records.Unlocked(ctx)
 }
 
-func (s daemonStore) AwaitUndisturbed(ctx context.Context) error {
+func (s daemonStore) AwaitUnlocked(ctx context.Context) error {
 	if s.k.dead.Load() {
 		return errDead
 	}
-	return s.k.w.records.AwaitUndisturbed(ctx)
+	return s.k.w.records.AwaitUnlocked(ctx)
 }
 
 func (s daemonStore) Gather(ctx context.Context, key fleet.ServerKey) (fleet.Gathered, error) {

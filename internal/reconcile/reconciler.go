@@ -25,11 +25,11 @@ type Store interface {
 	CommitTurn(ctx context.Context, w fleet.TurnWrite) error
 	// CommitTry stores the claim of a try that is nothing new, and returns its revision.
 	CommitTry(ctx context.Context, w fleet.TryWrite) (int64, error)
-	// Undisturbed names this moment for a turn that gives hosts back; ok is false while a
+	// Unlocked names this moment for a turn that gives hosts back; ok is false while a
 	// declaration is written that other servers are rendered from, whose end
-	// AwaitUndisturbed waits for.
-	Undisturbed(ctx context.Context) (at int64, ok bool, err error)
-	AwaitUndisturbed(ctx context.Context) error
+	// AwaitUnlocked waits for.
+	Unlocked(ctx context.Context) (at int64, ok bool, err error)
+	AwaitUnlocked(ctx context.Context) error
 	// Stored returns what memory has of a server; ok is false where it cannot be read. It
 	// shows at least what was stored before the start.
 	Stored(key fleet.ServerKey) (g fleet.Gathered, ok bool)
@@ -318,7 +318,7 @@ func (r *Reconciler) take(ctx context.Context, key fleet.ServerKey) {
 	r.forgo(key)             // it asks again, and keeps nobody waiting until then
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, errDisturbed):
+	case errors.Is(err, errLocked):
 		r.log.Debug("a declaration is under way: again after it", "server", key.String())
 		r.afterDeclaration(key)
 	case r.cfg.Store.IsConflict(err):
@@ -343,7 +343,7 @@ func (r *Reconciler) afterDeclaration(key fleet.ServerKey) {
 		return
 	}
 	r.beside(func(ctx context.Context) {
-		for ctx.Err() == nil && r.cfg.Store.AwaitUndisturbed(ctx) != nil {
+		for ctx.Err() == nil && r.cfg.Store.AwaitUnlocked(ctx) != nil {
 			wait(ctx, firstRetry)
 		}
 		r.mu.Lock()

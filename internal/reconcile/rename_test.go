@@ -16,26 +16,26 @@ const oldHost, newHost = "acme-eu-staging.kura.test", "ada-eu-staging.kura.test"
 // is reserved first.
 func (w *world) rename(account, handle string, hosts ...string) {
 	w.t.Helper()
-	right, err := w.records.Alone(context.Background())
+	lock, err := w.records.Lock(context.Background())
 	w.must(err)
-	w.claim(right, account, hosts...)
-	w.setHandle(right, account, handle)
-	w.must(right.Release(context.Background()))
+	w.claim(lock, account, hosts...)
+	w.setHandle(lock, account, handle)
+	w.must(lock.Unlock(context.Background()))
 }
 
-func (w *world) beside() *store.Right {
+func (w *world) beside() *store.Lock {
 	w.t.Helper()
-	right, err := w.records.Beside(context.Background())
+	lock, err := w.records.RLock(context.Background())
 	w.must(err)
-	return right
+	return lock
 }
 
-func (w *world) claim(right *store.Right, account string, hosts ...string) {
+func (w *world) claim(lock *store.Lock, account string, hosts ...string) {
 	w.t.Helper()
 	intent, err := w.records.Intent(context.Background(), key(account))
 	w.must(err)
 	tx := w.records.Begin()
-	tx.Under(right)
+	tx.Under(lock)
 	tx.RequireIntent(intent)
 	for _, host := range hosts {
 		tx.Claim(key(account), store.ReserveHost(host))
@@ -43,7 +43,7 @@ func (w *world) claim(right *store.Right, account string, hosts ...string) {
 	w.commit(tx)
 }
 
-func (w *world) setHandle(right *store.Right, account, handle string) {
+func (w *world) setHandle(lock *store.Lock, account, handle string) {
 	w.t.Helper()
 	w.mu.Lock()
 	w.handles[handle] = account
@@ -53,7 +53,7 @@ func (w *world) setHandle(right *store.Right, account, handle string) {
 	next := prev.Value
 	next.Handle = handle
 	tx := w.records.Begin()
-	tx.Under(right)
+	tx.Under(lock)
 	tx.PutAccount(prev, next)
 	w.commit(tx)
 }

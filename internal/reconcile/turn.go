@@ -11,8 +11,8 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
 
-// errDisturbed says that a turn which gives hosts back has to wait for a declaration's end.
-var errDisturbed = errors.New("a declaration is under way")
+// errLocked says that a turn which gives hosts back has to wait for a declaration's end.
+var errLocked = errors.New("a declaration is under way")
 
 // turn is one turn of one server: gather, decide, store; or, where nothing is to be
 // stored, the claim of the current task.
@@ -20,13 +20,13 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	g, in, out, err := r.decide(ctx, key)
-	var undisturbed int64
+	var unlockedAt int64
 	if err == nil && len(out.Freed) > 0 {
 		// What is given back must not be what a rename just now counts on: decide anew,
 		// from what is declared while none is under way.
 		var ok bool
-		if undisturbed, ok, err = r.cfg.Store.Undisturbed(ctx); err == nil && !ok {
-			return errDisturbed
+		if unlockedAt, ok, err = r.cfg.Store.Unlocked(ctx); err == nil && !ok {
+			return errLocked
 		} else if err == nil {
 			g, in, out, err = r.decide(ctx, key)
 		}
@@ -46,7 +46,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
 			Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: out.Status,
 			Latest: out.Latest, LatestRevision: g.LatestRevision, Events: out.Events, Remove: out.Remove,
-			Port: out.Port(), Freed: out.Freed, Undisturbed: undisturbed, KeptUntil: r.now().Add(r.cfg.AliasPeriod),
+			Port: out.Port(), Freed: out.Freed, UnlockedAt: unlockedAt, KeptUntil: r.now().Add(r.cfg.AliasPeriod),
 		})
 		if err != nil {
 			return fmt.Errorf("store the turn of %s: %w", key, err)

@@ -28,7 +28,7 @@ const (
 	KindReference   Kind = "reference"
 	KindEndpoint    Kind = "endpoint"
 	KindLeader      Kind = "leader"
-	KindExclusion   Kind = "exclusion"
+	KindLock        Kind = "exclusion"
 	KindAnchor      Kind = "anchor"
 	KindCluster     Kind = "cluster"
 )
@@ -56,7 +56,7 @@ const (
 	leaderFolder      = "leader/"
 	anchorsFolder     = "anchors/"
 	departedKey       = refsFolder + "departed"
-	exclusionKey      = "exclusion"
+	lockKey           = "exclusion"
 	clustersFolder    = "clusters/"
 )
 
@@ -100,8 +100,8 @@ func parseKey(key string) (place, bool) {
 	if key == schemaKey {
 		return place{kind: KindSchema}, true
 	}
-	if key == exclusionKey {
-		return place{kind: KindExclusion}, true
+	if key == lockKey {
+		return place{kind: KindLock}, true
 	}
 	folder, rest, ok := strings.Cut(key, "/")
 	if !ok || rest == "" {
@@ -186,7 +186,7 @@ func describe(key string) string {
 		return "the anchor of audit log " + p.name
 	case KindLeader:
 		return "the leader"
-	case KindExclusion:
+	case KindLock:
 		return "a declaration that others are rendered from"
 	}
 	return "record " + key

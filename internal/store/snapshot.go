@@ -67,7 +67,7 @@ type (
 
 // kept reports whether a key, below the environment's prefix, is part of a snapshot.
 func kept(key string) bool {
-	return key != schemaKey && key != exclusionKey && key != restoringKey && !strings.HasPrefix(key, leaderFolder) && !strings.HasPrefix(key, anchorsFolder)
+	return key != schemaKey && key != lockKey && key != restoringKey && !strings.HasPrefix(key, leaderFolder) && !strings.HasPrefix(key, anchorsFolder)
 }
 
 func kindOf(key string) Kind {

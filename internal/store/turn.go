@@ -47,7 +47,7 @@ func (r *Records) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 	tx.AddEvent(w.Events...)
 	if len(w.Freed) > 0 {
 		// A renamed account may be about to need a host again, which its write has seen held.
-		tx.compare(Unchanged(exclusionKey, w.Undisturbed))
+		tx.compare(Unchanged(lockKey, w.UnlockedAt))
 		for _, host := range w.Freed {
 			tx.Release(w.Key, ReserveHost(host))
 		}

@@ -129,7 +129,7 @@ func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
 			s.events[p.server] = max(s.events[p.server], e.KV.Revision)
 		}
 		return u, true
-	case KindLeader, KindSchema, KindClaims, KindReservation, KindReference, KindExclusion, KindAnchor:
+	case KindLeader, KindSchema, KindClaims, KindReservation, KindReference, KindLock, KindAnchor:
 		return u, false
 	}
 	if err != nil {

@@ -63,8 +63,8 @@ func (s *Server) putAccount(ctx context.Context, in *putAccountInput) (*putOutpu
 		return nil, err
 	}
 	var w api.Written[api.Account]
-	err = s.alone(ctx, in.DryRun, func(ctx context.Context, right *store.Right) (err error) {
-		w, err = s.declareAccount(ctx, right, what, declared, in.Condition)
+	err = s.alone(ctx, in.DryRun, func(ctx context.Context, lock *store.Lock) (err error) {
+		w, err = s.declareAccount(ctx, lock, what, declared, in.Condition)
 		return err
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Server) putAccount(ctx context.Context, in *putAccountInput) (*putOutpu
 	return written(w, in.DryRun), nil
 }
 
-func (s *Server) declareAccount(ctx context.Context, right *store.Right, what string, declared fleet.Account, c Condition) (w api.Written[api.Account], err error) {
+func (s *Server) declareAccount(ctx context.Context, lock *store.Lock, what string, declared fleet.Account, c Condition) (w api.Written[api.Account], err error) {
 	prev, err := present(s.records.Account(ctx, declared.ID))
 	if err != nil {
 		return w, err
@@ -90,7 +90,7 @@ func (s *Server) declareAccount(ctx context.Context, right *store.Right, what st
 		return w, err
 	}
 	if prev.Exists() && prev.Value.PublicHandle() != declared.PublicHandle() {
-		if w.Warnings, err = s.prepare(ctx, right, proposal{
+		if w.Warnings, err = s.prepare(ctx, lock, proposal{
 			pointer: "/handle",
 			advice:  "choose another handle",
 			keep:    func(k fleet.ServerKey) bool { return k.Account == declared.ID },
@@ -103,7 +103,7 @@ func (s *Server) declareAccount(ctx context.Context, right *store.Right, what st
 		return w, nil
 	}
 	tx := s.records.Begin()
-	tx.Under(right)
+	tx.Under(lock)
 	tx.PutAccount(prev, declared)
 	for _, name := range declared.Names() {
 		tx.ForgetHandle(name)

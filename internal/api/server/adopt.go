@@ -35,8 +35,8 @@ func (s *Server) adopt(ctx context.Context, in *adoptInput) (*putOutput[fleet.Se
 		return nil, err
 	}
 	var w api.Written[fleet.ServerView]
-	err = s.beside(ctx, req.DryRun, func(ctx context.Context, right *store.Right) (err error) {
-		w, err = s.adoptOnce(ctx, right, declared, req)
+	err = s.beside(ctx, req.DryRun, func(ctx context.Context, lock *store.Lock) (err error) {
+		w, err = s.adoptOnce(ctx, lock, declared, req)
 		return err
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func adoptFaultAt(key fleet.ServerKey, pointer, format string, args ...any) erro
 	return v.Err("adopt server " + key.String())
 }
 
-func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fleet.Server, req api.AdoptRequest) (w api.Written[fleet.ServerView], err error) {
+func (s *Server) adoptOnce(ctx context.Context, lock *store.Lock, declared fleet.Server, req api.AdoptRequest) (w api.Written[fleet.ServerView], err error) {
 	key := declared.Key()
 	n, err := s.neighbourhood(ctx, key)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Server) adoptOnce(ctx context.Context, right *store.Right, declared fle
 		view, err := s.readServer(ctx, key, false)
 		return api.Written[fleet.ServerView]{Object: view}, err
 	}
-	return s.storeServer(ctx, right, declared, n, prev, f, req.DryRun)
+	return s.storeServer(ctx, lock, declared, n, prev, f, req.DryRun)
 }
 
 // fitsRuntime checks that a request names what the region's runtime can give.

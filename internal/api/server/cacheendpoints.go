@@ -97,8 +97,8 @@ func (s *Server) putCacheEndpoint(ctx context.Context, in *putCacheEndpointInput
 	}
 	var w api.Written[api.CacheEndpoint]
 	// Alone: a host template that makes it stale cannot come meanwhile, nor one too many.
-	err = s.alone(ctx, in.DryRun, func(ctx context.Context, right *store.Right) (err error) {
-		w, err = s.declareCacheEndpoint(ctx, right, what, declared, in.Condition)
+	err = s.alone(ctx, in.DryRun, func(ctx context.Context, lock *store.Lock) (err error) {
+		w, err = s.declareCacheEndpoint(ctx, lock, what, declared, in.Condition)
 		return err
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Server) putCacheEndpoint(ctx context.Context, in *putCacheEndpointInput
 	return written(w, in.DryRun), nil
 }
 
-func (s *Server) declareCacheEndpoint(ctx context.Context, right *store.Right, what string, declared fleet.CacheEndpoint, c Condition) (w api.Written[api.CacheEndpoint], err error) {
+func (s *Server) declareCacheEndpoint(ctx context.Context, lock *store.Lock, what string, declared fleet.CacheEndpoint, c Condition) (w api.Written[api.CacheEndpoint], err error) {
 	prev, err := present(s.records.CacheEndpoint(ctx, declared.Account, declared.Key()))
 	if err != nil {
 		return w, err
@@ -143,7 +143,7 @@ func (s *Server) declareCacheEndpoint(ctx context.Context, right *store.Right, w
 		return w, nil
 	}
 	tx := s.records.Begin()
-	tx.Under(right)
+	tx.Under(lock)
 	tx.RequireAccount(account)
 	tx.PutCacheEndpoint(prev, declared)
 	_, err = tx.Commit(ctx)

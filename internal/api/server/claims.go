@@ -174,7 +174,7 @@ func choosePort(seed string, first, last int, free func(int) bool) (int, bool) {
 // taken words why a server cannot have what it needs, and who has it. Where
 // another server was quicker to take an assigned port, and where the holder turns out
 // not to need what it holds, it is a conflict: the write begins again.
-func (s *Server) taken(ctx context.Context, right *store.Right, at place, r fleet.Region, in fleet.Intent, dry bool, err error) error {
+func (s *Server) taken(ctx context.Context, lock *store.Lock, at place, r fleet.Region, in fleet.Intent, dry bool, err error) error {
 	used, ok := asUsed(err)
 	if !ok {
 		return err
@@ -188,7 +188,7 @@ func (s *Server) taken(ctx context.Context, right *store.Right, at place, r flee
 	case spare && !used.Until.IsZero():
 		return at.kept(what, used.Server, used.Until)
 	case spare && !dry:
-		if err := s.reclaim(ctx, right, g, used.Reservation); err != nil {
+		if err := s.reclaim(ctx, lock, g, used.Reservation); err != nil {
 			return err
 		}
 		return again
@@ -254,12 +254,12 @@ func asUsed(err error) (*store.UsedError, bool) {
 
 // reclaim gives back a reservation that its holder does not need: one of a change that
 // was never made, or of a host that it has left.
-func (s *Server) reclaim(ctx context.Context, right *store.Right, g fleet.Gathered, res store.Reservation) error {
+func (s *Server) reclaim(ctx context.Context, lock *store.Lock, g fleet.Gathered, res store.Reservation) error {
 	if g.IntentRevision == 0 {
 		return nil // it is gone, and holds nothing any more
 	}
 	tx := s.records.BeginAt(s.now())
-	tx.Under(right) // what its holder needs may change with an account, a template or a region
+	tx.Under(lock) // what its holder needs may change with an account, a template or a region
 	tx.RequireIntent(store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision})
 	tx.Release(g.Intent.Key(), res)
 	if host, _, ok := res.Host(); ok {
@@ -298,7 +298,7 @@ func (s *Server) spare(ctx context.Context, holder fleet.ServerKey, res store.Re
 
 // claimable checks that a server can have what it needs; what its holder does not need is
 // given back, but by a dry run.
-func (s *Server) claimable(ctx context.Context, right *store.Right, key fleet.ServerKey, claims []store.Reservation, dry bool) error {
+func (s *Server) claimable(ctx context.Context, lock *store.Lock, key fleet.ServerKey, claims []store.Reservation, dry bool) error {
 	for _, res := range claims {
 		err := s.records.Free(ctx, s.now(), key, res)
 		used, ok := asUsed(err)
@@ -315,7 +315,7 @@ func (s *Server) claimable(ctx context.Context, right *store.Right, key fleet.Se
 		case !spare || !used.Until.IsZero():
 			return used
 		case !dry:
-			if err := s.reclaim(ctx, right, g, used.Reservation); err != nil {
+			if err := s.reclaim(ctx, lock, g, used.Reservation); err != nil {
 				return err
 			}
 		}

@@ -85,7 +85,7 @@ func (o object[T]) delete(ctx context.Context, s *Server, m Match) error {
 	if _, err := o.read(ctx); err != nil { // what is not there makes nobody wait
 		return err
 	}
-	return s.alone(ctx, false, func(ctx context.Context, right *store.Right) error {
+	return s.alone(ctx, false, func(ctx context.Context, lock *store.Lock) error {
 		v, err := o.get(ctx, o.name)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (o object[T]) delete(ctx context.Context, s *Server, m Match) error {
 			}
 		}
 		tx := s.records.Begin()
-		tx.Under(right)
+		tx.Under(lock)
 		o.remove(tx, v)
 		_, err = tx.Commit(ctx)
 		return inUse(err, o.next)

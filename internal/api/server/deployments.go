@@ -72,8 +72,8 @@ func (s *Server) redeploy(ctx context.Context, in *redeployInput) (*deploymentOu
 		return nil, err
 	}
 	out := &deploymentOutput{Status: http.StatusCreated}
-	err := s.beside(ctx, false, func(ctx context.Context, right *store.Right) (err error) {
-		out.Body, out.Status, err = s.redeployOnce(ctx, right, key, in.Key, in.Match)
+	err := s.beside(ctx, false, func(ctx context.Context, lock *store.Lock) (err error) {
+		out.Body, out.Status, err = s.redeployOnce(ctx, lock, key, in.Key, in.Match)
 		return err
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func nextMark(seq int64, latest *fleet.Deployment) string {
 	return mark
 }
 
-func (s *Server) redeployOnce(ctx context.Context, right *store.Right, key fleet.ServerKey, idempotency string, m Match) (fleet.Deployment, int, error) {
+func (s *Server) redeployOnce(ctx context.Context, lock *store.Lock, key fleet.ServerKey, idempotency string, m Match) (fleet.Deployment, int, error) {
 	g, err := s.records.Gather(ctx, key)
 	if err != nil {
 		return fleet.Deployment{}, 0, err
@@ -136,7 +136,7 @@ func (s *Server) redeployOnce(ctx context.Context, right *store.Right, key fleet
 	if err != nil {
 		return d, 0, err
 	}
-	tx.Under(right)
+	tx.Under(lock)
 	tx.PutIntent(prev, next)
 	closeDeployment(tx, latest, fleet.DeploymentSuperseded, fmt.Sprintf("deployment %d, a redeploy, took its place", d.Seq), now)
 	tx.PutDeployment(store.Versioned[fleet.Deployment]{}, d)

@@ -66,7 +66,7 @@ func TestH4_aWriteOfAServerWithAGlobalHostRendersThatServerAloneAndRunsBesideOth
 	for _, n := range []int{20, 200} {
 		w, c := fleetOf(t, n, true)
 		other := store.NewRecords(w.below, w.env.Name) // another replica's
-		right, err := other.Beside(t.Context())
+		lock, err := other.RLock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestH4_aWriteOfAServerWithAGlobalHostRendersThatServerAloneAndRunsBesideOth
 			t.Errorf("of %d servers one is written, and %d are rendered", n, got)
 		}
 		tx := other.Begin()
-		tx.Under(right)
+		tx.Under(lock)
 		if _, err := tx.Commit(t.Context()); err != nil {
 			t.Errorf("the write ran alone: %v", err)
 		}

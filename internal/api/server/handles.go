@@ -123,16 +123,16 @@ func (s *Server) GiveBack(ctx context.Context) error {
 }
 
 func (s *Server) giveBack(ctx context.Context, res store.Reservation, h store.Versioned[store.Holder]) error {
-	return s.beside(ctx, false, func(ctx context.Context, right *store.Right) error {
+	return s.beside(ctx, false, func(ctx context.Context, lock *store.Lock) error {
 		g, spare, err := s.spare(ctx, h.Value.ServerKey, res)
 		if err != nil || !spare {
 			return err
 		}
 		if g.IntentRevision != 0 {
-			return s.reclaim(ctx, right, g, res)
+			return s.reclaim(ctx, lock, g, res)
 		}
 		tx := s.records.BeginAt(s.now())
-		tx.Under(right)
+		tx.Under(lock)
 		tx.Forget(res, h)
 		_, err = tx.Commit(ctx)
 		return err

@@ -40,8 +40,8 @@ const (
 
 // prepare validates a proposal against every server that it affects, at one revision,
 // and reserves what they will need; a dry run only checks. The caller then writes the
-// changed record, under the same right to write alone.
-func (s *Server) prepare(ctx context.Context, right *store.Right, p proposal, dry bool) ([]api.Warning, error) {
+// changed record, under the same lock.
+func (s *Server) prepare(ctx context.Context, lock *store.Lock, p proposal, dry bool) ([]api.Warning, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (s *Server) prepare(ctx context.Context, right *store.Right, p proposal, dr
 	if err := disjoint(list, at); err != nil {
 		return nil, err
 	}
-	if err := s.reserve(ctx, right, list, at, dry); err != nil {
+	if err := s.reserve(ctx, lock, list, at, dry); err != nil {
 		return nil, err
 	}
 	warnings := impact(list)
@@ -172,11 +172,11 @@ func (a affected) cost() int {
 // reserve takes what the affected servers will need, a bounded number at a time. What would
 // be refused is refused before anything is taken: nobody can change that meanwhile, for the
 // write runs alone.
-func (s *Server) reserve(ctx context.Context, right *store.Right, list []affected, at func(fleet.ServerKey) place, dry bool) error {
+func (s *Server) reserve(ctx context.Context, lock *store.Lock, list []affected, at func(fleet.ServerKey) place, dry bool) error {
 	for _, a := range list {
 		key := a.after.Intent.Key()
-		if err := s.claimable(ctx, right, key, a.claims, dry); err != nil {
-			return s.taken(ctx, right, at(key), *a.after.Region, a.after.Intent, dry, err)
+		if err := s.claimable(ctx, lock, key, a.claims, dry); err != nil {
+			return s.taken(ctx, lock, at(key), *a.after.Region, a.after.Intent, dry, err)
 		}
 	}
 	for len(list) > 0 && !dry {
@@ -185,7 +185,7 @@ func (s *Server) reserve(ctx context.Context, right *store.Right, list []affecte
 			cost += list[step].cost()
 			step++
 		}
-		if err := s.reserveStep(ctx, right, list[:step], at); err != nil {
+		if err := s.reserveStep(ctx, lock, list[:step], at); err != nil {
 			return err
 		}
 		list = list[step:]
@@ -193,9 +193,9 @@ func (s *Server) reserve(ctx context.Context, right *store.Right, list []affecte
 	return nil
 }
 
-func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []affected, at func(fleet.ServerKey) place) error {
+func (s *Server) reserveStep(ctx context.Context, lock *store.Lock, list []affected, at func(fleet.ServerKey) place) error {
 	tx, something := s.records.BeginAt(s.now()), false
-	tx.Under(right)
+	tx.Under(lock)
 	var blame affected
 	for _, a := range list {
 		if len(a.claims)+len(a.given) == 0 && !a.before.Offers {
@@ -225,7 +225,7 @@ func (s *Server) reserveStep(ctx context.Context, right *store.Right, list []aff
 		}
 	}
 	if err != nil {
-		return s.taken(ctx, right, at(blame.after.Intent.Key()), *blame.after.Region, blame.after.Intent, false, err)
+		return s.taken(ctx, lock, at(blame.after.Intent.Key()), *blame.after.Region, blame.after.Intent, false, err)
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func TestC12_whatAChangeThatWasBrokenOffHasTakenIsFree(t *testing.T) {
 					t.Fatalf("it was not broken off: %d %s", resp.StatusCode, b)
 				}
 				below.left.Store(1 << 30)
-				w.must(nil, w.records.Unclaim(ctx)) // the next start
+				w.must(nil, w.records.BreakLock(ctx)) // the next start
 				w.viewed()
 				now, err := w.client.ListServers(ctx, api.ServerFilter{Region: "eu"})
 				w.must(nil, err)

@@ -53,8 +53,8 @@ func (s *Server) putRegion(ctx context.Context, in *putRegionInput) (*putOutput[
 		return nil, err
 	}
 	var w api.Written[api.Region]
-	err = s.alone(ctx, in.DryRun, func(ctx context.Context, right *store.Right) (err error) {
-		w, err = s.declareRegion(ctx, right, what, declared, in.Condition)
+	err = s.alone(ctx, in.DryRun, func(ctx context.Context, lock *store.Lock) (err error) {
+		w, err = s.declareRegion(ctx, lock, what, declared, in.Condition)
 		return err
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) checkRegion(what string, r fleet.Region) error {
 	return s.runtimes.Region(r)
 }
 
-func (s *Server) declareRegion(ctx context.Context, right *store.Right, what string, declared fleet.Region, c Condition) (w api.Written[api.Region], err error) {
+func (s *Server) declareRegion(ctx context.Context, lock *store.Lock, what string, declared fleet.Region, c Condition) (w api.Written[api.Region], err error) {
 	prev, err := present(s.records.Region(ctx, declared.Name))
 	if err != nil {
 		return w, err
@@ -108,7 +108,7 @@ func (s *Server) declareRegion(ctx context.Context, right *store.Right, what str
 		return w, err
 	}
 	if prev.Exists() && len(missing) == 0 {
-		warnings, err := s.prepareRegion(ctx, right, what, prev.Value, declared, templates, c.DryRun)
+		warnings, err := s.prepareRegion(ctx, lock, what, prev.Value, declared, templates, c.DryRun)
 		if err != nil {
 			return w, err
 		}
@@ -119,7 +119,7 @@ func (s *Server) declareRegion(ctx context.Context, right *store.Right, what str
 		return w, nil
 	}
 	tx := s.records.Begin()
-	tx.Under(right)
+	tx.Under(lock)
 	tx.PutRegion(prev, declared)
 	for _, t := range templates {
 		tx.RequireTemplate(t)
@@ -184,7 +184,7 @@ func (s *Server) portsFit(r fleet.Region) error {
 
 // prepareRegion checks what a region's servers make of the change. What names their
 // instances cannot change under them: the old ones would be left behind.
-func (s *Server) prepareRegion(ctx context.Context, right *store.Right, what string, from, to fleet.Region, templates map[string]store.Versioned[fleet.HostTemplate], dry bool) ([]api.Warning, error) {
+func (s *Server) prepareRegion(ctx context.Context, lock *store.Lock, what string, from, to fleet.Region, templates map[string]store.Versioned[fleet.HostTemplate], dry bool) ([]api.Warning, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (s *Server) prepareRegion(ctx context.Context, right *store.Right, what str
 			return nil, err
 		}
 	}
-	return s.prepare(ctx, right, proposal{
+	return s.prepare(ctx, lock, proposal{
 		pointer: "/hosts/public",
 		advice:  "choose other host templates, cluster_id or declared ports",
 		keep:    func(k fleet.ServerKey) bool { return k.Region == to.Name },

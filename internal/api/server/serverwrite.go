@@ -48,8 +48,8 @@ func (s *Server) putServer(ctx context.Context, in *putServerInput) (*putOutput[
 		return nil, err
 	}
 	var w api.Written[fleet.ServerView]
-	err = s.beside(ctx, in.DryRun, func(ctx context.Context, right *store.Right) (err error) {
-		w, err = s.declareServer(ctx, right, declared, in.Condition)
+	err = s.beside(ctx, in.DryRun, func(ctx context.Context, lock *store.Lock) (err error) {
+		w, err = s.declareServer(ctx, lock, declared, in.Condition)
 		return err
 	})
 	if err != nil {
@@ -126,7 +126,7 @@ func (n neighbourhood) faults(what string) error {
 
 // declareServer is one try to store a server's declaration, or to say what that would
 // mean.
-func (s *Server) declareServer(ctx context.Context, right *store.Right, declared fleet.Server, c Condition) (w api.Written[fleet.ServerView], err error) {
+func (s *Server) declareServer(ctx context.Context, lock *store.Lock, declared fleet.Server, c Condition) (w api.Written[fleet.ServerView], err error) {
 	key := declared.Key()
 	what := "server " + key.String()
 	n, err := s.neighbourhood(ctx, key)
@@ -187,7 +187,7 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 	if err != nil {
 		return w, err
 	}
-	w, err = s.storeServer(ctx, right, declared, n, prev, f, c.DryRun)
+	w, err = s.storeServer(ctx, lock, declared, n, prev, f, c.DryRun)
 	if err == nil && c.DryRun {
 		w.Warnings = append(w.Warnings, s.unreadable(n.region.Value, "/region", f.unread)...)
 	}
@@ -196,7 +196,7 @@ func (s *Server) declareServer(ctx context.Context, right *store.Right, declared
 
 // storeServer writes a changed declaration with all that goes with it: its deployment,
 // its ports and its reservations (P11, C12, H4).
-func (s *Server) storeServer(ctx context.Context, right *store.Right, declared fleet.Server, n neighbourhood, prev store.Versioned[fleet.Intent], f found, dry bool) (w api.Written[fleet.ServerView], err error) {
+func (s *Server) storeServer(ctx context.Context, lock *store.Lock, declared fleet.Server, n neighbourhood, prev store.Versioned[fleet.Intent], f found, dry bool) (w api.Written[fleet.ServerView], err error) {
 	key, now := declared.Key(), s.now().UTC()
 	prev.Value = prev.Value.Accepted(n.region.Value)
 	next := prev.Value
@@ -275,16 +275,16 @@ func (s *Server) storeServer(ctx context.Context, right *store.Right, declared f
 		return w, err
 	}
 	if dry {
-		err = s.claimable(ctx, right, key, claims, dry)
+		err = s.claimable(ctx, lock, key, claims, dry)
 	} else {
-		tx.Under(right)
+		tx.Under(lock)
 		n.require(tx)
 		tx.PutIntent(prev, next)
 		tx.Claim(key, claims...)
 		_, err = tx.Commit(ctx)
 	}
 	if err != nil {
-		return w, s.taken(ctx, right, ofServer(ctx, key), n.region.Value, next, dry, err)
+		return w, s.taken(ctx, lock, ofServer(ctx, key), n.region.Value, next, dry, err)
 	}
 	view := s.show(fleet.Gathered{Intent: next, Status: status, Latest: &deployment, Account: &n.account.Value, Region: &n.region.Value, Templates: n.byName()})
 	return api.Written[fleet.ServerView]{Object: view, Created: !prev.Exists(), Changed: true}, nil
@@ -346,7 +346,7 @@ func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serv
 		return nil, err
 	}
 	var view fleet.ServerView
-	err := s.beside(ctx, false, func(ctx context.Context, right *store.Right) error {
+	err := s.beside(ctx, false, func(ctx context.Context, lock *store.Lock) error {
 		g, err := s.records.Gather(ctx, in.key())
 		if err != nil {
 			return err
@@ -355,7 +355,7 @@ func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serv
 			if err := in.check("server "+in.key().String(), g.Intent.Generation); err != nil {
 				return err
 			}
-			if err := s.destroy(ctx, right, &g); err != nil {
+			if err := s.destroy(ctx, lock, &g); err != nil {
 				return err
 			}
 		}
@@ -369,7 +369,7 @@ func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serv
 }
 
 // destroy stores the wish that the server goes (P18).
-func (s *Server) destroy(ctx context.Context, right *store.Right, g *fleet.Gathered) error {
+func (s *Server) destroy(ctx context.Context, lock *store.Lock, g *fleet.Gathered) error {
 	key, now := g.Intent.Key(), s.now().UTC()
 	if g.Intent.DeletionProtection && g.Status != nil && g.Status.ServingImageTag != "" {
 		return fleet.Errorf(fleet.CodeConflict, "server %s is protected from deletion; set deletion_protection = false and apply that first", key)
@@ -377,7 +377,7 @@ func (s *Server) destroy(ctx context.Context, right *store.Right, g *fleet.Gathe
 	next := g.Intent
 	next.Deleting, next.Generation = &now, next.Generation+1
 	tx := s.records.Begin()
-	tx.Under(right)
+	tx.Under(lock)
 	tx.PutIntent(store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision, CreatedAt: g.Intent.CreatedAt}, next)
 	if g.Latest != nil {
 		latest := closeDeployment(tx, store.Versioned[fleet.Deployment]{Value: *g.Latest, Revision: g.LatestRevision, CreatedAt: g.Latest.CreatedAt},

@@ -62,8 +62,8 @@ func (s *Server) putTemplate(ctx context.Context, in *putTemplateInput) (*putOut
 		return nil, err
 	}
 	var w api.Written[api.HostTemplate]
-	err = s.alone(ctx, in.DryRun, func(ctx context.Context, right *store.Right) (err error) {
-		w, err = s.declareTemplate(ctx, right, what, declared, in.Condition)
+	err = s.alone(ctx, in.DryRun, func(ctx context.Context, lock *store.Lock) (err error) {
+		w, err = s.declareTemplate(ctx, lock, what, declared, in.Condition)
 		return err
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) putTemplate(ctx context.Context, in *putTemplateInput) (*putOut
 	return written(w, in.DryRun), nil
 }
 
-func (s *Server) declareTemplate(ctx context.Context, right *store.Right, what string, declared fleet.HostTemplate, c Condition) (w api.Written[api.HostTemplate], err error) {
+func (s *Server) declareTemplate(ctx context.Context, lock *store.Lock, what string, declared fleet.HostTemplate, c Condition) (w api.Written[api.HostTemplate], err error) {
 	prev, err := present(s.records.Template(ctx, declared.Name))
 	if err != nil {
 		return w, err
@@ -86,7 +86,7 @@ func (s *Server) declareTemplate(ctx context.Context, right *store.Right, what s
 	next := store.Versioned[fleet.HostTemplate]{Value: declared, Generation: prev.Generation + 1}
 	w = api.Written[api.HostTemplate]{Object: s.showTemplate(next), Created: !prev.Exists(), Changed: true}
 	if prev.Exists() {
-		if w.Warnings, err = s.prepare(ctx, right, proposal{
+		if w.Warnings, err = s.prepare(ctx, lock, proposal{
 			pointer: "/pattern",
 			advice:  "choose another pattern, or declare a new template and move regions to it one by one",
 			apply: func(g *fleet.Gathered) bool {
@@ -102,7 +102,7 @@ func (s *Server) declareTemplate(ctx context.Context, right *store.Right, what s
 		return w, nil
 	}
 	tx := s.records.Begin()
-	tx.Under(right)
+	tx.Under(lock)
 	tx.PutTemplate(prev, declared)
 	_, err = tx.Commit(ctx)
 	return w, err

@@ -18,7 +18,7 @@ const (
 	// writeTimeout bounds a write as a whole, tries included.
 	writeTimeout = 30 * time.Second
 	// releaseTimeout bounds how long it takes to let others write again; they get on by
-	// themselves a little later (store.Right).
+	// themselves a little later (store.Lock).
 	releaseTimeout = 5 * time.Second
 	// maxTries bounds how often a write that lost against another begins again. Each
 	// time, the other one has got on.
@@ -120,7 +120,7 @@ func inUse(err error, next string) error {
 
 // alone runs a write that changes what servers of others render to, while no other
 // replica writes a declaration; a dry run takes nobody's turn.
-func (s *Server) alone(ctx context.Context, dry bool, write func(context.Context, *store.Right) error) error {
+func (s *Server) alone(ctx context.Context, dry bool, write func(context.Context, *store.Lock) error) error {
 	if dry {
 		return s.dryRun(ctx, write)
 	}
@@ -129,7 +129,7 @@ func (s *Server) alone(ctx context.Context, dry bool, write func(context.Context
 
 // beside runs a write of one server, beside others of its kind; where it loses against
 // those again and again, alone.
-func (s *Server) beside(ctx context.Context, dry bool, write func(context.Context, *store.Right) error) error {
+func (s *Server) beside(ctx context.Context, dry bool, write func(context.Context, *store.Lock) error) error {
 	if dry {
 		return s.dryRun(ctx, write)
 	}
@@ -143,13 +143,13 @@ func (s *Server) beside(ctx context.Context, dry bool, write func(context.Contex
 
 // dryRun runs a write that writes nothing. Nobody waits for it, and it for nobody: what it says
 // may be outdated by the next write anyway.
-func (s *Server) dryRun(ctx context.Context, write func(context.Context, *store.Right) error) error {
+func (s *Server) dryRun(ctx context.Context, write func(context.Context, *store.Lock) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	return retry(func() error { return write(ctx, &store.Right{}) })
+	return retry(func() error { return write(ctx, &store.Lock{}) })
 }
 
-func (s *Server) inTurnAlone(ctx context.Context, write func(context.Context, *store.Right) error) error {
+func (s *Server) inTurnAlone(ctx context.Context, write func(context.Context, *store.Lock) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	leave, err := s.turn.take(ctx, turnAlone)
@@ -158,22 +158,22 @@ func (s *Server) inTurnAlone(ctx context.Context, write func(context.Context, *s
 	}
 	defer leave()
 	return retry(func() (err error) {
-		right, err := s.records.Alone(ctx)
+		lock, err := s.records.Lock(ctx)
 		if err != nil {
 			return err
 		}
 		defer func() {
 			until, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 			defer end()
-			if failed := right.Release(until); failed != nil {
+			if failed := lock.Unlock(until); failed != nil {
 				s.log.Warn("others wait a few seconds until they may write", "error", failed)
 			}
 		}()
-		return write(ctx, right)
+		return write(ctx, lock)
 	})
 }
 
-func (s *Server) inTurnBeside(ctx context.Context, write func(context.Context, *store.Right) error) error {
+func (s *Server) inTurnBeside(ctx context.Context, write func(context.Context, *store.Lock) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	leave, err := s.turn.take(ctx, turnBeside)
@@ -186,9 +186,9 @@ func (s *Server) inTurnBeside(ctx context.Context, write func(context.Context, *
 		if lost == losses {
 			return errLost
 		}
-		right, err := s.records.Beside(ctx)
+		lock, err := s.records.RLock(ctx)
 		if err == nil {
-			err = write(ctx, right)
+			err = write(ctx, lock)
 		}
 		if store.IsConflict(err) {
 			lost++

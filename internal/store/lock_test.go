@@ -10,24 +10,24 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
 
-// under stores an event's worth of nothing under a right: whether it may is all that counts.
-func under(t *testing.T, r *store.Records, right *store.Right) error {
+// under stores an event's worth of nothing under a lock: whether it may is all that counts.
+func under(t *testing.T, r *store.Records, lock *store.Lock) error {
 	t.Helper()
 	tx := r.Begin()
-	tx.Under(right)
+	tx.Under(lock)
 	_, err := tx.Commit(t.Context())
 	return err
 }
 
-func TestG2_aWriteThatRunsAloneEndsTheRightsBesideIt(t *testing.T) {
+func TestG2_aWriteThatRunsAloneEndsTheLocksBesideIt(t *testing.T) {
 	r, _ := records(t)
-	first, second := must[*store.Right](t)(r.Beside(t.Context())), must[*store.Right](t)(r.Beside(t.Context()))
-	for _, right := range []*store.Right{first, second, first} {
-		if err := under(t, r, right); err != nil {
+	first, second := must[*store.Lock](t)(r.RLock(t.Context())), must[*store.Lock](t)(r.RLock(t.Context()))
+	for _, lock := range []*store.Lock{first, second, first} {
+		if err := under(t, r, lock); err != nil {
 			t.Errorf("two write beside each other: %v", err)
 		}
 	}
-	alone := must[*store.Right](t)(r.Alone(t.Context()))
+	alone := must[*store.Lock](t)(r.Lock(t.Context()))
 	if err := under(t, r, first); !store.IsConflict(err) {
 		t.Errorf("beside a write that runs alone: err = %v, want a conflict", err)
 	}
@@ -36,14 +36,14 @@ func TestG2_aWriteThatRunsAloneEndsTheRightsBesideIt(t *testing.T) {
 			t.Errorf("alone: %v", err)
 		}
 	}
-	if err := alone.Release(t.Context()); err != nil {
+	if err := alone.Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := under(t, r, alone); !store.IsConflict(err) {
-		t.Errorf("after the release: err = %v, want a conflict", err)
+		t.Errorf("after the unlock: err = %v, want a conflict", err)
 	}
-	if err := under(t, r, must[*store.Right](t)(r.Beside(t.Context()))); err != nil {
-		t.Errorf("after the release: %v", err)
+	if err := under(t, r, must[*store.Lock](t)(r.RLock(t.Context()))); err != nil {
+		t.Errorf("after the unlock: %v", err)
 	}
 }
 
@@ -52,13 +52,13 @@ func TestG2_nobodyWritesUntilAWriteThatRunsAloneHasEnded(t *testing.T) {
 		t.Run(next, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, _ := records(t)
-				alone := must[*store.Right](t)(r.Alone(t.Context()))
-				got := make(chan *store.Right)
+				alone := must[*store.Lock](t)(r.Lock(t.Context()))
+				got := make(chan *store.Lock)
 				go func() {
 					if next == "alone" {
-						got <- must[*store.Right](t)(r.Alone(t.Context()))
+						got <- must[*store.Lock](t)(r.Lock(t.Context()))
 					} else {
-						got <- must[*store.Right](t)(r.Beside(t.Context()))
+						got <- must[*store.Lock](t)(r.RLock(t.Context()))
 					}
 				}()
 				start := time.Now()
@@ -68,7 +68,7 @@ func TestG2_nobodyWritesUntilAWriteThatRunsAloneHasEnded(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := alone.Release(t.Context()); err != nil {
+				if err := alone.Unlock(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if err := under(t, r, <-got); err != nil {
@@ -85,9 +85,9 @@ func TestG2_nobodyWritesUntilAWriteThatRunsAloneHasEnded(t *testing.T) {
 func TestG2_aWriteThatRanAloneAndDiedStopsNobodyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := records(t)
-		dead := must[*store.Right](t)(r.Alone(t.Context()))
+		dead := must[*store.Lock](t)(r.Lock(t.Context()))
 		start := time.Now()
-		next := must[*store.Right](t)(r.Alone(t.Context()))
+		next := must[*store.Lock](t)(r.Lock(t.Context()))
 		if waited := time.Since(start); waited > 5*time.Second {
 			t.Errorf("the next one waited %s, want a few seconds", waited)
 		}
@@ -100,7 +100,7 @@ func TestG2_aWriteThatRanAloneAndDiedStopsNobodyForLong(t *testing.T) {
 		// Nobody may have the time to wait long enough by himself.
 		for try := 1; ; try++ {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := r.Beside(ctx)
+			_, err := r.RLock(ctx)
 			cancel()
 			if err == nil && try > 1 {
 				break
@@ -114,11 +114,11 @@ func TestG2_aWriteThatRanAloneAndDiedStopsNobodyForLong(t *testing.T) {
 
 func TestG2_theOnlyProcessOfAStoreWaitsForNoDeadWrite(t *testing.T) {
 	r, _ := records(t)
-	dead := must[*store.Right](t)(r.Alone(t.Context()))
-	if err := r.Unclaim(t.Context()); err != nil {
+	dead := must[*store.Lock](t)(r.Lock(t.Context()))
+	if err := r.BreakLock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := under(t, r, must[*store.Right](t)(r.Beside(t.Context()))); err != nil {
+	if err := under(t, r, must[*store.Lock](t)(r.RLock(t.Context()))); err != nil {
 		t.Error(err)
 	}
 	if err := under(t, r, dead); !store.IsConflict(err) {
