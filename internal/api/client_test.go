@@ -227,7 +227,7 @@ func TestClient_onlyKuradsOwn404MeansGone(t *testing.T) {
 }
 
 func TestClient_decodesTheFieldsOfAProblem(t *testing.T) {
-	c, _ := scripted(answer(422, `{"status":422,"detail":"region \"eu\" is not valid","code":"invalid","errors":[{"pointer":"/hosts/public","detail":"is required"}],"request_id":"R7"}`))
+	c, _ := scripted(answer(422, `{"status":422,"detail":"region \"eu\" is not valid","code":"invalid","errors":[{"pointer":"/hosts/public","detail":"is required"}],"request_id":"q7"}`))
 	_, err := c.PutRegion(t.Context(), fleet.Region{Name: "eu"}, PutOptions{})
 	fault, ok := errors.AsType[*fleet.Error](err)
 	if !ok || fault.Code != fleet.CodeInvalid || len(fault.Fields) != 1 || fault.Fields[0].Pointer != "/hosts/public" {

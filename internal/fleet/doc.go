@@ -4,7 +4,7 @@
 // that is stored, sent and used by both binaries, and it does no I/O: time,
 // randomness and what was observed come in as values.
 //
-// Ids such as H2, P5 or C4 in comments name rules of the behaviour contract.
+// Ids such as H2, P5 or C4 in comments name rules of docs/design/rules.md.
 //
 // Invariants, and the tests that guard them:
 //

@@ -27,7 +27,7 @@ type ServerView struct {
 	PublishedURL     string         `json:"published_url,omitempty"`
 	Aliases          []Alias        `json:"aliases,omitempty"`
 	Ports            map[string]int `json:"ports,omitempty"`
-	Containers       []Container    `json:"containers,omitempty"`
+	Containers       []Container    `json:"containers,omitempty"` // with their ids (C8)
 	Resource         *KubeInstance  `json:"resource,omitempty"`
 	Conditions       []Condition    `json:"conditions"`
 	Deployment       *Deployment    `json:"deployment,omitempty"` // the latest one
