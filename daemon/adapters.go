@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
 	"github.com/kurafleet/terraform-provider-kura/internal/runtime/containers"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
@@ -80,25 +79,6 @@ func (s turnStore) Orphaned(ctx context.Context, k fleet.ServerKey, events ...fl
 		s.lost()
 	}
 	return err
-}
-
-// probes are the readiness watcher as turns see it.
-type probes struct{ w *readiness.Watcher }
-
-func (p probes) Set(key fleet.ServerKey, targets []reconcile.Target, pending bool) {
-	ts := make([]readiness.Target, len(targets))
-	for i, t := range targets {
-		ts[i] = readiness.Target{URL: t.URL, Path: t.Path, Timeout: t.Timeout}
-	}
-	p.w.Set(key.String(), ts, pending)
-}
-
-func (p probes) Latest(key fleet.ServerKey, url string) (fleet.ProbeObservation, bool) {
-	return p.w.Latest(key.String(), url)
-}
-
-func (p probes) Now(ctx context.Context, key fleet.ServerKey) error {
-	return p.w.Now(ctx, key.String())
 }
 
 // runtimes are the endpoints and clusters that this daemon was given.

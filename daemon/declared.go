@@ -21,7 +21,7 @@ type declaredProbes struct {
 	probe func(context.Context, readiness.Target) fleet.ProbeObservation
 
 	mu      sync.Mutex
-	watcher *readiness.Watcher // nil while Run does not
+	watcher *readiness.Endpoints[string] // nil while Run does not
 }
 
 // Run probes until ctx ends. It may run again.
@@ -41,7 +41,7 @@ func (d *declaredProbes) Run(ctx context.Context) {
 	watcher.Run(ctx)
 }
 
-func (d *declaredProbes) use(w *readiness.Watcher) {
+func (d *declaredProbes) use(w *readiness.Endpoints[string]) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.watcher = w

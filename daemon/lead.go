@@ -32,7 +32,7 @@ const catchUpWithin = 5 * time.Second
 type mandate struct {
 	store.Leadership
 	loop    *reconcile.Reconciler
-	watcher *readiness.Watcher
+	watcher *readiness.Endpoints[fleet.ServerKey]
 	lost    chan struct{}
 	once    sync.Once
 }
@@ -143,13 +143,9 @@ func (d *daemon) serveMandate(ctx context.Context, leadership store.Leadership) 
 		return fmt.Errorf("read what earlier leaders stored: %w", err)
 	}
 	d.runtimes.expect(d.view.Identities())
-	t.watcher = readiness.NewWatcher(d.prober.Probe, func(key string) {
-		if k, err := fleet.ParseServerKey(key); err == nil {
-			t.loop.Kick(k)
-		}
-	}, readiness.Pace{})
+	t.watcher = readiness.NewWatcher(d.prober.Probe, func(key fleet.ServerKey) { t.loop.Kick(key) }, readiness.Pace{})
 	t.loop = reconcile.New(reconcile.Config{
-		Environment: d.env, Store: turnStore{d.records.Fenced(leadership.Guard()), d.view, t.end}, Probes: probes{t.watcher},
+		Environment: d.env, Store: turnStore{d.records.Fenced(leadership.Guard()), d.view, t.end}, Probes: t.watcher,
 		Leadership: t, Runtimes: d.runtimes.loop(), Clusters: d.runtimes.clusterLoop(), ReadFailure: d.runtimes.readFailure, Log: d.log.Named("reconcile"),
 		Tick: d.options.tick, NewPort: d.api.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
 	})

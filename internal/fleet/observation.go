@@ -78,6 +78,19 @@ type Container struct {
 // Ran reports whether the container was ever started.
 func (c Container) Ran() bool { return c.State != ContainerCreated || c.Started != nil }
 
+// ProbeTarget is one endpoint to probe.
+type ProbeTarget struct {
+	URL     string        // the declared url, for example https://acme-eu.kura.example.dev
+	Path    string        // appended to URL, for example /up
+	Timeout time.Duration // of the whole probe; 0 or more than five seconds: those (R1)
+	// Foreign is an endpoint of which nothing is known but its url: a status below 500
+	// shows that it answers, for what it says to a stranger may well be 401 or 404.
+	Foreign bool
+}
+
+// Name tells a server's endpoints apart.
+func (t ProbeTarget) Name() string { return t.URL }
+
 // ProbeObservation is the newest answer of an endpoint (R1).
 type ProbeObservation struct {
 	URL     string
@@ -86,6 +99,9 @@ type ProbeObservation struct {
 	Reason  Reason // Ready, NotResolvable, ConnectFailed, TLSNotReady, HTTPNotReady, Timeout
 	Message string
 }
+
+// State is what of the answer is news when it differs.
+func (p ProbeObservation) State() (ready bool, reason Reason) { return p.Ready, p.Reason }
 
 // Ownership is what the TXT records say of a host (D3).
 type Ownership string

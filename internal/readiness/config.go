@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 // MaxTimeout bounds a whole probe, from resolution to the end of the body (R1).
@@ -25,14 +27,7 @@ type Config struct {
 }
 
 // Target is one endpoint to probe.
-type Target struct {
-	URL     string        // the declared url, for example https://acme-eu.kura.example.dev
-	Path    string        // appended to URL, for example /up
-	Timeout time.Duration // of the whole probe; 0 or more than MaxTimeout: MaxTimeout
-	// Foreign is an endpoint of which nothing is known but its url: a status below 500
-	// shows that it answers, for what it says to a stranger may well be 401 or 404.
-	Foreign bool
-}
+type Target = fleet.ProbeTarget
 
 // ParseAllow reads the values of --probe-allow-cidr: prefixes such as
 // 10.0.0.0/8, or single addresses.

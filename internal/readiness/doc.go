@@ -2,8 +2,8 @@
 //
 // A [Prober] makes one probe (R1): it resolves the host, connects, verifies the
 // certificate and GETs a path, and says in one word why the endpoint is not
-// ready. A [Watcher] repeats probes for thousands of servers at the pace that
-// their state asks for (R5).
+// ready. A [Watcher] asks anything again and again, for thousands of servers, at the pace
+// that its state asks for (R5): [Endpoints] are probed.
 //
 // Invariants, each with the test that guards it:
 //

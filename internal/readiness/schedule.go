@@ -2,21 +2,20 @@ package readiness
 
 import (
 	"container/heap"
+	"context"
 	"hash/fnv"
 	"time"
-
-	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// Pace is how often targets are probed (R5). Zero fields take the defaults.
+// Pace is how often questions are asked (R5). Zero fields take the defaults.
 type Pace struct {
-	Pending         time.Duration // between probes of a pending server; 1 s
+	Pending         time.Duration // while its server is pending; 1 s
 	PendingPatience int           // failures in a row before a pending one is asked less often; 60
 	PendingMax      time.Duration // the slowest for a pending one; 10 s
-	Converged       time.Duration // between probes of a converged server, ± a fifth; 30 s
+	Converged       time.Duration // while it has converged, ± a fifth; 30 s
 	FailingMin      time.Duration // after the first failure of a converged one; 2 s
 	FailingMax      time.Duration // doubling up to here; 30 s
-	Concurrency     int           // probes under way at once, half of them for pending servers; 256
+	Concurrency     int           // under way at once, half of them for pending servers; 256
 }
 
 func (p Pace) withDefaults() Pace {
@@ -39,8 +38,8 @@ func (p Pace) withDefaults() Pace {
 	return p
 }
 
-// pause returns how long e rests after a probe.
-func (p Pace) pause(e *entry) time.Duration {
+// pause returns how long e rests after an answer.
+func (e *entry) pause(p Pace) time.Duration {
 	switch {
 	case e.pending:
 		return backoff(p.Pending, p.PendingMax, e.failures-p.PendingPatience)
@@ -59,36 +58,36 @@ func backoff(first, most time.Duration, doublings int) time.Duration {
 }
 
 // spread moves d by up to a fifth either way, always the same for the same
-// target, so that servers that began together do not stay together.
+// question, so that servers that began together do not stay together.
 func (e *entry) spread(d time.Duration) time.Duration {
 	hash := fnv.New32a()
-	hash.Write([]byte(e.key))
-	hash.Write([]byte(e.target.URL))
+	hash.Write([]byte(e.name))
 	const steps = 1 << 10
 	return d*4/5 + d*2/5*time.Duration(hash.Sum32()%steps)/steps
 }
 
-// entry is one target of one key. The watcher's lock guards it.
+// entry is when one question of one key is asked. The watcher's lock guards it.
 type entry struct {
-	key      string
-	target   Target
+	name     string // no other's
+	ask      func(context.Context)
 	pending  bool
 	gone     bool // removed or replaced: an answer under way is for nobody
 	running  bool
-	again    bool // due at once after the probe under way
-	failures int  // in a row
-	seen     fleet.ProbeObservation
+	again    bool // due at once after the one under way
+	heard    bool
+	failures int       // in a row
+	good     time.Time // when the last one began that was answered well
 
 	due   time.Time
 	lane  *lane
 	index int // in the lane's heap; -1: not in it
 
-	waiting []chan error // who waits for a probe that has not begun
-	served  []chan error // who waits for the probe under way
+	waiting []chan error // who waits for one that has not begun
+	served  []chan error // who waits for the one under way
 }
 
-// lane is a queue with its own share of the probes under way. Pending servers
-// and converged ones have one each, so that neither can hold up the other.
+// lane is a queue with its own share of what is under way. What is pending and what has
+// converged have one each, so that neither can hold up the other.
 type lane struct {
 	queue   queue
 	running int

@@ -10,43 +10,65 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// Watcher keeps the newest observation of every target of every key, and probes
-// each at the pace of its state (R5). One goroutine keeps the schedule; there is
-// one more for each probe under way.
-type Watcher struct {
-	probe   func(context.Context, Target) fleet.ProbeObservation
-	changed func(key string)
+// Question is what is asked again and again. A key's questions are told apart by their
+// names; one that has changed is another.
+type Question interface {
+	comparable
+	Name() string
+}
+
+// Answer is what was heard. Whether it is good sets the pace; another state is news.
+type Answer interface {
+	State() (good bool, reason fleet.Reason)
+}
+
+// Endpoints is a watcher of endpoints.
+type Endpoints[K comparable] = Watcher[K, Target, fleet.ProbeObservation]
+
+// Watcher keeps the newest answer to every question of every key, and asks each at the
+// pace of its state (R5). One goroutine keeps the schedule; there is one more for each
+// question under way.
+type Watcher[K comparable, Q Question, A Answer] struct {
+	ask     func(context.Context, Q) A
+	changed func(key K)
 	pace    Pace
 	wake    chan struct{} // something may be due earlier than the schedule thinks
 	stopped chan struct{} // closed when Run has ended
 
 	mu      sync.Mutex
-	keys    map[string]map[string]*entry // by key, then url
-	gate    lane                         // pending servers, and those that Now asks for
-	routine lane                         // converged servers
+	keys    map[K]map[string]*asked[Q, A] // by key, then name
+	gate    lane                          // what is pending, and what Now asks for
+	routine lane                          // what has converged
 }
 
-// NewWatcher returns a watcher that runs probe by the schedule of pace. It calls
-// changed, without a lock and from any goroutine, when there is news of a key:
-// Ready or Reason of a target differ from before, or a pending key got a fresh
-// ready answer, which its gate waits for. A message alone is no news.
-func NewWatcher(probe func(context.Context, Target) fleet.ProbeObservation, changed func(key string), pace Pace) *Watcher {
+// asked is one question of one key, with the newest answer.
+type asked[Q Question, A Answer] struct {
+	entry
+	question Q
+	answer   A
+}
+
+// NewWatcher returns a watcher that asks by the schedule of pace. It calls changed,
+// without a lock and from any goroutine, when there is news of a key: the state of an
+// answer differs from before, or a pending key got a fresh good one, which its gate waits
+// for. A message alone is no news.
+func NewWatcher[K comparable, Q Question, A Answer](ask func(context.Context, Q) A, changed func(key K), pace Pace) *Watcher[K, Q, A] {
 	pace = pace.withDefaults()
-	return &Watcher{
-		probe: probe, changed: changed, pace: pace,
+	return &Watcher[K, Q, A]{
+		ask: ask, changed: changed, pace: pace,
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
-		keys:    map[string]map[string]*entry{},
+		keys:    map[K]map[string]*asked[Q, A]{},
 		gate:    lane{limit: (pace.Concurrency + 1) / 2},
 		routine: lane{limit: pace.Concurrency / 2},
 	}
 }
 
-// Run probes until ctx ends, and returns when the last probe has. It runs once.
-func (w *Watcher) Run(ctx context.Context) {
+// Run asks until ctx ends, and returns when the last question has. It runs once.
+func (w *Watcher[K, Q, A]) Run(ctx context.Context) {
 	defer close(w.stopped)
-	var probes sync.WaitGroup
-	defer probes.Wait()
+	var asked sync.WaitGroup
+	defer asked.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -58,7 +80,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		}
 		due, wait := w.take(time.Now())
 		for _, e := range due {
-			probes.Go(func() { w.run(ctx, e) })
+			asked.Go(func() { e.ask(ctx) })
 		}
 		timer.Stop()
 		if wait > 0 {
@@ -67,74 +89,103 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// Set says what key's targets are and whether it is pending: waiting for them to
-// become ready. Called again with the same it changes nothing; a new target and a
-// key that becomes pending are probed at once.
-func (w *Watcher) Set(key string, targets []Target, pending bool) {
+// Set says what is asked for key and whether it is pending: waiting for good answers.
+// Called again with the same it changes nothing; a new question and those of a key that
+// becomes pending are asked at once.
+func (w *Watcher[K, Q, A]) Set(key K, questions []Q, pending bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.keys[key]
-	now := make(map[string]*entry, len(targets))
-	for _, target := range targets {
-		if now[target.URL] != nil {
+	now := make(map[string]*asked[Q, A], len(questions))
+	for _, q := range questions {
+		name := q.Name()
+		if now[name] != nil {
 			continue
 		}
-		e := before[target.URL]
-		if e == nil || e.target != target {
-			e = &entry{key: key, target: target, pending: pending, index: -1}
-			w.schedule(e, 0)
-		} else if delete(before, target.URL); e.pending != pending {
+		e := before[name]
+		if e == nil || e.question != q {
+			e = w.begin(key, q, pending)
+		} else if delete(before, name); e.pending != pending {
 			e.pending, e.failures = pending, 0
-			if !e.seen.Ready {
+			if good, _ := e.answer.State(); !good {
 				e.failures = 1
 			}
-			w.turn(e)
+			w.turn(&e.entry)
 		}
-		now[target.URL] = e
+		now[name] = e
 	}
 	for _, e := range before {
-		w.drop(e)
+		w.drop(&e.entry)
 	}
 	if w.keys[key] = now; len(now) == 0 {
 		delete(w.keys, key)
 	}
 }
 
+// begin makes a question due at once.
+func (w *Watcher[K, Q, A]) begin(key K, q Q, pending bool) *asked[Q, A] {
+	e := &asked[Q, A]{question: q}
+	e.entry = entry{name: fmt.Sprint(key, " ", q.Name()), pending: pending, index: -1}
+	e.ask = func(ctx context.Context) {
+		begun := time.Now()
+		answer := w.ask(ctx, q)
+		if w.keep(e, begun, answer, ctx.Err() != nil) {
+			w.changed(key)
+		}
+	}
+	w.schedule(&e.entry, 0)
+	return e
+}
+
 // turn reschedules e after it became pending or ceased to be.
-func (w *Watcher) turn(e *entry) {
+func (w *Watcher[K, Q, A]) turn(e *entry) {
 	switch {
 	case e.running:
-		e.again = e.again || e.pending // the probe under way began before anyone waited
+		e.again = e.again || e.pending // the question under way began before anyone waited
 	case len(e.waiting) > 0:
 		// due already
-	case e.pending || e.seen.Begun.IsZero():
+	case e.pending || !e.heard:
 		w.schedule(e, 0)
 	default:
-		w.schedule(e, w.pace.pause(e))
+		w.schedule(e, e.pause(w.pace))
 	}
 }
 
 // Remove forgets key.
-func (w *Watcher) Remove(key string) { w.Set(key, nil, false) }
+func (w *Watcher[K, Q, A]) Remove(key K) { w.Set(key, nil, false) }
 
-// Latest returns the newest observation of a target of key.
-func (w *Watcher) Latest(key, url string) (fleet.ProbeObservation, bool) {
+// Latest returns the newest answer to a question of key.
+func (w *Watcher[K, Q, A]) Latest(key K, name string) (answer A, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e := w.keys[key][url]; e != nil && !e.seen.Begun.IsZero() {
-		return e.seen, true
+	if e := w.keys[key][name]; e != nil {
+		return e.answer, e.heard
 	}
-	return fleet.ProbeObservation{}, false
+	return answer, false
 }
 
-// Now probes all targets of key at once and waits: afterwards Latest returns
-// observations that began after the call.
-func (w *Watcher) Now(ctx context.Context, key string) error {
+// Memory returns when the newest question was asked that was answered well, and the most
+// that any of key's failed in a row.
+func (w *Watcher[K, Q, A]) Memory(key K) (lastGood time.Time, failed int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.keys[key] {
+		failed = max(failed, e.failures)
+		if e.good.After(lastGood) {
+			lastGood = e.good
+		}
+	}
+	return lastGood, failed
+}
+
+// Now asks all questions of key at once and waits: afterwards Latest returns answers to
+// what was asked after the call.
+func (w *Watcher[K, Q, A]) Now(ctx context.Context, key K) error {
 	w.mu.Lock()
 	entries := w.keys[key]
 	if len(entries) == 0 {
 		w.mu.Unlock()
-		return fmt.Errorf("probe %s: it has no endpoint to probe", key)
+		return fmt.Errorf("probe %v: it has no endpoint to probe", key)
 	}
 	var answers []chan error
 	for _, e := range entries {
@@ -142,7 +193,7 @@ func (w *Watcher) Now(ctx context.Context, key string) error {
 		answers = append(answers, answer)
 		e.waiting = append(e.waiting, answer)
 		if !e.running {
-			w.schedule(e, 0)
+			w.schedule(&e.entry, 0)
 		}
 	}
 	w.mu.Unlock()
@@ -151,12 +202,12 @@ func (w *Watcher) Now(ctx context.Context, key string) error {
 		select {
 		case err := <-answer:
 			if err != nil {
-				return fmt.Errorf("probe %s: %w", key, err)
+				return fmt.Errorf("probe %v: %w", key, err)
 			}
 		case <-w.stopped:
-			return fmt.Errorf("probe %s: %w", key, errStopped)
+			return fmt.Errorf("probe %v: %w", key, errStopped)
 		case <-ctx.Done():
-			return fmt.Errorf("probe %s: no answer yet: %w", key, ctx.Err())
+			return fmt.Errorf("probe %v: no answer yet: %w", key, ctx.Err())
 		}
 	}
 	return nil
@@ -168,7 +219,7 @@ var (
 )
 
 // schedule makes e due after pause, in the lane of its state.
-func (w *Watcher) schedule(e *entry, pause time.Duration) {
+func (w *Watcher[K, Q, A]) schedule(e *entry, pause time.Duration) {
 	to := &w.routine
 	if e.pending || len(e.waiting) > 0 {
 		to = &w.gate
@@ -178,7 +229,7 @@ func (w *Watcher) schedule(e *entry, pause time.Duration) {
 }
 
 // rouse lets Run look at the schedule again.
-func (w *Watcher) rouse() {
+func (w *Watcher[K, Q, A]) rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -186,7 +237,7 @@ func (w *Watcher) rouse() {
 }
 
 // drop takes e out and tells those who wait for it.
-func (w *Watcher) drop(e *entry) {
+func (w *Watcher[K, Q, A]) drop(e *entry) {
 	e.remove()
 	e.gone = true
 	tell(append(e.waiting, e.served...), errChanged)
@@ -200,9 +251,9 @@ func tell(answers []chan error, err error) {
 	}
 }
 
-// take returns what is to be probed now, and how long until something else is
+// take returns what is to be asked now, and how long until something else is
 // due (0: nothing is, or every slot is in use).
-func (w *Watcher) take(now time.Time) (due []*entry, wait time.Duration) {
+func (w *Watcher[K, Q, A]) take(now time.Time) (due []*entry, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range []*lane{&w.gate, &w.routine} {
@@ -223,16 +274,8 @@ func (w *Watcher) take(now time.Time) (due []*entry, wait time.Duration) {
 	return due, wait
 }
 
-// run makes one probe of e and keeps its answer.
-func (w *Watcher) run(ctx context.Context, e *entry) {
-	seen := w.probe(ctx, e.target)
-	if w.keep(e, seen, ctx.Err() != nil) {
-		w.changed(e.key)
-	}
-}
-
-// keep stores the answer, makes the next probe due and reports whether there is news.
-func (w *Watcher) keep(e *entry, seen fleet.ProbeObservation, stopping bool) bool {
+// keep stores the answer, makes the next question due and reports whether there is news.
+func (w *Watcher[K, Q, A]) keep(e *asked[Q, A], begun time.Time, answer A, stopping bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.lane.running--
@@ -243,18 +286,19 @@ func (w *Watcher) keep(e *entry, seen fleet.ProbeObservation, stopping bool) boo
 	}
 	tell(e.served, nil)
 	e.served = nil
-	before := e.seen
-	e.seen = seen
-	if seen.Ready {
-		e.failures = 0
+	wasGood, wasReason := e.answer.State()
+	good, reason := answer.State()
+	news := !e.heard || good != wasGood || reason != wasReason || e.pending && good
+	e.answer, e.heard = answer, true
+	if good {
+		e.failures, e.good = 0, begun
 	} else {
 		e.failures++
 	}
 	if e.again || len(e.waiting) > 0 {
-		w.schedule(e, 0)
+		w.schedule(&e.entry, 0)
 	} else {
-		w.schedule(e, w.pace.pause(e))
+		w.schedule(&e.entry, e.pause(w.pace))
 	}
-	first := before.Begun.IsZero()
-	return first || before.Ready != seen.Ready || before.Reason != seen.Reason || (e.pending && seen.Ready && seen.Begun.After(before.Begun))
+	return news
 }

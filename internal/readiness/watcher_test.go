@@ -95,7 +95,7 @@ func (e *endpoints) newsOf(key string) int {
 }
 
 // watched runs test in a bubble of fake time with a running watcher.
-func watched(t *testing.T, pace Pace, test func(t *testing.T, w *Watcher, e *endpoints)) {
+func watched(t *testing.T, pace Pace, test func(t *testing.T, w *Endpoints[string], e *endpoints)) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEndpoints()
 		w := NewWatcher(e.probe, e.news, pace)
@@ -118,7 +118,7 @@ const regional = "https://acme-eu.kura.test"
 var one = []Target{{URL: regional, Path: "/up"}}
 
 func TestR5_pendingIsAskedEverySecond(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		e.answer(regional, fleet.ReasonHTTPNotReady)
 		w.Set("acme/eu", one, true)
 		pass(0)
@@ -133,7 +133,7 @@ func TestR5_pendingIsAskedEverySecond(t *testing.T) {
 }
 
 func TestR5_pendingBacksOffAfterSixtyFailures(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		e.answer(regional, fleet.ReasonConnectFailed)
 		w.Set("acme/eu", one, true)
 		pass(10 * time.Minute)
@@ -162,7 +162,7 @@ func TestR5_pendingBacksOffAfterSixtyFailures(t *testing.T) {
 }
 
 func TestR5_convergedIsAskedSlowlyAndSpread(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		pauses := map[time.Duration]int{}
 		for i := range 200 {
 			target := fmt.Sprintf("https://a%d-eu.kura.test", i)
@@ -186,7 +186,7 @@ func TestR5_convergedIsAskedSlowlyAndSpread(t *testing.T) {
 }
 
 func TestR5_failingConvergedBacksOff(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		w.Set("acme/eu", one, false)
 		pass(0)
 		e.answer(regional, fleet.ReasonTimeout)
@@ -205,7 +205,7 @@ func TestR5_failingConvergedBacksOff(t *testing.T) {
 }
 
 func TestR5_newsIsAChangeOfReadyOrReason(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		w.Set("acme/eu", one, false)
 		pass(0)
 		if n := e.newsOf("acme/eu"); n != 1 {
@@ -234,7 +234,7 @@ func TestR5_newsIsAChangeOfReadyOrReason(t *testing.T) {
 }
 
 func TestR1_everyFreshReadyAnswerIsNewsWhilePending(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		w.Set("acme/eu", one, true)
 		pass(5 * time.Second)
 		if n := e.newsOf("acme/eu"); n != 6 {
@@ -249,7 +249,7 @@ func TestR1_everyFreshReadyAnswerIsNewsWhilePending(t *testing.T) {
 }
 
 func TestR5_becomingPendingAsksAtOnceAndSetAgainDoesNot(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		w.Set("acme/eu", one, false)
 		pass(time.Second)
 		e.probes(regional)
@@ -294,7 +294,7 @@ func TestR5_becomingPendingAsksAtOnceAndSetAgainDoesNot(t *testing.T) {
 }
 
 func TestR5_aProbeUnderWayOfARemovedKeyIsForNobody(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		e.set(func() { e.takes = 2 * time.Second })
 		w.Set("acme/eu", one, true)
 		pass(time.Second)
@@ -308,7 +308,7 @@ func TestR5_aProbeUnderWayOfARemovedKeyIsForNobody(t *testing.T) {
 }
 
 func TestR1_aGateGetsAProbeThatBeganAfterItWasSet(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		e.set(func() { e.takes = 3 * time.Second })
 		w.Set("acme/eu", one, false)
 		pass(time.Second)
@@ -323,7 +323,7 @@ func TestR1_aGateGetsAProbeThatBeganAfterItWasSet(t *testing.T) {
 }
 
 func TestR5_nowAsksAllTargetsAfreshAndWaits(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		const global = "https://acme.kura.test"
 		e.set(func() { e.takes = 2 * time.Second })
 		w.Set("acme/eu", []Target{{URL: regional}, {URL: global}, {URL: regional}}, false)
@@ -350,7 +350,7 @@ func TestR5_nowAsksAllTargetsAfreshAndWaits(t *testing.T) {
 }
 
 func TestR5_nowNeverWaitsForNothing(t *testing.T) {
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		if err := w.Now(t.Context(), "nobody/eu"); err == nil || !strings.Contains(err.Error(), "nobody/eu") {
 			t.Errorf("Now for an unknown key: %v, want an error that names it", err)
 		}
@@ -389,7 +389,7 @@ func TestR5_nowNeverWaitsForNothing(t *testing.T) {
 }
 
 func TestR5_aDeadFleetDoesNotDelayAPendingServer(t *testing.T) {
-	watched(t, Pace{Concurrency: 8}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{Concurrency: 8}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		for i := range 1000 {
 			w.Set(fmt.Sprintf("a%d/eu", i), []Target{{URL: fmt.Sprintf("https://dead-a%d.kura.test", i)}}, false)
 		}
@@ -412,7 +412,7 @@ func TestR5_aDeadFleetDoesNotDelayAPendingServer(t *testing.T) {
 
 func TestR5_thousandsOfServersAreCheap(t *testing.T) {
 	const servers, minutes = 5000, 10
-	watched(t, Pace{}, func(t *testing.T, w *Watcher, e *endpoints) {
+	watched(t, Pace{}, func(t *testing.T, w *Endpoints[string], e *endpoints) {
 		e.set(func() { e.takes = 10 * time.Millisecond })
 		for i := range servers {
 			w.Set(fmt.Sprintf("a%d/eu", i), []Target{{URL: fmt.Sprintf("https://a%d.kura.test", i)}}, false)
@@ -431,5 +431,59 @@ func TestR5_thousandsOfServersAreCheap(t *testing.T) {
 		if e.most > 128 {
 			t.Errorf("%d probes were under way at once, want at most half of 256", e.most)
 		}
+	})
+}
+
+// lamp is a question that is none about an endpoint.
+type lamp int
+
+func (l lamp) Name() string { return fmt.Sprint(int(l)) }
+
+// light is what a lamp was seen to do.
+type light struct{ on bool }
+
+func (l light) State() (bool, fleet.Reason) { return l.on, "" }
+
+func TestR5_anythingIsAskedAtThePaceOfItsState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const room = 7
+		var mu sync.Mutex
+		asked, news, lit := map[lamp]int{}, 0, true
+		set := func(change func()) { mu.Lock(); defer mu.Unlock(); change() }
+		w := NewWatcher(func(_ context.Context, l lamp) light {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[l]++
+			return light{lit}
+		}, func(int) { set(func() { news++ }) }, Pace{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); w.Run(ctx) }()
+		w.Set(room, []lamp{1, 2}, false)
+		begun := time.Now()
+		pass(0)
+		if l, known := w.Latest(room, "2"); !known || !l.on || news != 2 {
+			t.Errorf("light %v, known %v, %d news; want on, and both are news", l, known, news)
+		}
+		set(func() { lit = false })
+		pass(5 * time.Minute)
+		if at, failed := w.Memory(room); !at.Before(begun.Add(time.Minute)) || failed < 8 || failed > 14 || news != 4 {
+			t.Errorf("good last at +%s, %d failures in a row since, %d news; want within a minute, about ten, 4", at.Sub(begun), failed, news)
+		}
+		w.Set(room, []lamp{1}, true)
+		set(func() { clear(asked) })
+		pass(10 * time.Second)
+		if asked[1] != 11 || asked[2] != 0 {
+			t.Errorf("asked %v in 10 s, want the pending one each second and the other no more", asked)
+		}
+		set(func() { lit = true })
+		if err := w.Now(t.Context(), room); err != nil {
+			t.Error(err)
+		}
+		if _, failed := w.Memory(room); failed != 0 {
+			t.Errorf("%d failures after a good answer", failed)
+		}
+		cancel()
+		<-ended
 	})
 }

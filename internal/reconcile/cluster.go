@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
 
 // Cluster is a Kubernetes cluster.
@@ -155,17 +156,20 @@ func (n *namespace) identify() {
 	})
 }
 
-func (n *namespace) seen(key fleet.ServerKey, at whereabouts, d fleet.Desired) fleet.InstanceObservation {
-	if d.Kubernetes == nil {
-		return fleet.InstanceObservation{}
+// Observe adds the server's instance.
+func (n *namespace) Observe(in *projection.Input) {
+	if in.Desired.Kubernetes == nil || n.cluster.runtime.Unidentified(n.name) != "" {
+		return
 	}
-	if n.cluster.runtime.Unidentified(n.name) != "" {
-		return fleet.InstanceObservation{}
+	var known fleet.KubeKnown
+	if in.Prev != nil {
+		known = in.Prev.KubeKnown()
 	}
-	return n.cluster.runtime.Observe(key, *d.Kubernetes, at.kube)
+	in.Seen.Instance = n.cluster.runtime.Observe(in.Intent.Key(), *in.Desired.Kubernetes, known)
 }
 
-func (n *namespace) memory() (time.Time, int) {
+// Memory implements Observer: one watch is of all servers.
+func (n *namespace) Memory(fleet.ServerKey) (time.Time, int) {
 	// Of no instance: only how the reading goes is asked for.
 	o := n.cluster.runtime.Observe(fleet.ServerKey{}, n.bare(""), fleet.KubeKnown{})
 	if o.Unreadable != nil {
@@ -179,7 +183,20 @@ func (n *namespace) bare(instance string) fleet.KubeDocument {
 	return fleet.KubeDocument{Cluster: n.cluster.name, Namespace: n.name, Name: instance}
 }
 
-func (n *namespace) fresh(ctx context.Context, instance string) error {
+// Fresh implements Observer.
+func (n *namespace) Fresh(ctx context.Context, g fleet.Gathered) error {
+	instance, err := fleet.InstanceName(g.Intent.Account, g.Region.Cluster())
+	if err != nil {
+		return nil // the turn will say why it sees nothing
+	}
+	if err := n.refresh(ctx, instance); err != nil {
+		return fmt.Errorf("read %s: %w", n, err)
+	}
+	return nil
+}
+
+// refresh asks the server itself about an instance.
+func (n *namespace) refresh(ctx context.Context, instance string) error {
 	select {
 	case n.cluster.refreshes <- struct{}{}:
 		defer func() { <-n.cluster.refreshes }()
@@ -191,16 +208,17 @@ func (n *namespace) fresh(ctx context.Context, instance string) error {
 	return safely(func() error { return n.cluster.runtime.Refresh(within, n.name, instance) })
 }
 
-// freshTurn reads the instance, unless a read is under way, and makes the server's turn due,
-// which says whether another read is needed; after a read that failed so late that a
-// cluster which does not answer is asked ever less often.
-func (n *namespace) freshTurn(key fleet.ServerKey, instance string) {
-	if !n.refresh(key, true) {
+// Follow reads the instance where that is needed, unless a read is under way, and makes the
+// server's turn due, which says whether another read is needed; after a read that failed so
+// late that a cluster which does not answer is asked ever less often.
+func (n *namespace) Follow(in projection.Input, out projection.Output) {
+	key, instance := in.Intent.Key(), in.Desired.Instance
+	if !lookNow(in, out) || !n.reads(key, true) {
 		return
 	}
 	r := n.cluster.r
 	begun := r.beside(func(ctx context.Context) {
-		err := n.fresh(ctx, instance)
+		err := n.refresh(ctx, instance)
 		if err == nil || !r.knows(key) {
 			n.pace.Forget(key)
 		} else if ctx.Err() == nil {
@@ -208,17 +226,17 @@ func (n *namespace) freshTurn(key fleet.ServerKey, instance string) {
 			r.log.Debug("an instance cannot be read", "server", key.String(), "instance", instance, "error", err, "again_in", pause)
 			wait(ctx, pause)
 		}
-		n.refresh(key, false)
+		n.reads(key, false)
 		r.Kick(key)
 	})
 	if !begun {
-		n.refresh(key, false)
+		n.reads(key, false)
 	}
 }
 
-// refresh notes that a read of the server's instance is under way or over; false: it was
+// reads notes that a read of the server's instance is under way or over; false: it was
 // noted already.
-func (n *namespace) refresh(key fleet.ServerKey, underWay bool) bool {
+func (n *namespace) reads(key fleet.ServerKey, underWay bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.refreshing[key] == underWay {

@@ -2,12 +2,14 @@
 // server, lets the projection decide, stores the decision in one transaction, and runs
 // the current task of a stored plan.
 //
-//	intent, site, probe, task result, due time ──▶ queue ──▶ turn ──▶ store
-//	                                                           └──▶ task ──▶ site
+//	intent, observers, task result, due time ──▶ queue ──▶ turn ──▶ store
+//	                                                         └──▶ task ──▶ site
 //
-// A site is where instances are, and turns know nothing else of runtimes: a container
-// endpoint, which is listed at every tick (endpoint.go), or a namespace of a Kubernetes
-// cluster, which is watched from the first region on that names it (cluster.go). Orphans of
+// An observer keeps what was last seen of one part of servers (observe.go): a site of their
+// instances, the probes of their endpoints (probes.go). A site is where instances are, and
+// turns know nothing else of runtimes: a container endpoint, which is listed at every tick
+// (endpoint.go), or a namespace of a Kubernetes cluster, which is watched from the first
+// region on that names it (cluster.go). Orphans of
 // a namespace have no turns; a sweep deletes those that their region gives up (orphans.go).
 //
 // Everything is level-triggered: a lost hint costs latency, never correctness. A server
@@ -27,6 +29,8 @@
 //     (TestP19_aPanickingServerStopsNobody, TestP19_everyServerGetsItsTurn,
 //     TestP19_anEndpointThatHangsHoldsUpNobodyElse, TestP19_aServerWhoseTurnsFailGivesItsSlotOn,
 //     TestP19_whoWaitsForTheEndOfADeclarationHoldsUpNobodyElse, TestG4_aPlaceThatIsNotWantedGoesToTheNext)
+//   - a turn asks every observer, tells it what it waits for, and ?observe=now waits for a
+//     fresh look of each (TestD3_aTurnAsksEveryObserver)
 //   - a converged server, or one that is held, costs no write and no turn but the slow
 //     resync's (TestP16_convergedServerCostsNothing, TestR5_aServerThatIsHeldCostsNoTurns),
 //     and on a cluster no call either (TestP16_200QuietTicksOfAClusterCostNothing)

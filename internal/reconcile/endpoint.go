@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
 
 // settle lets the events of one change of a container arrive before it is listed, and
@@ -84,15 +86,19 @@ func (e *endpoint) ask() {
 	}
 }
 
-func (e *endpoint) freshTurn(key fleet.ServerKey, _ string) {
+// Follow makes a turn of the server due after the next listing, where it needs one.
+func (e *endpoint) Follow(in projection.Input, out projection.Output) {
+	if !lookNow(in, out) {
+		return
+	}
 	e.mu.Lock()
-	e.stale[key] = true
+	e.stale[in.Intent.Key()] = true
 	e.mu.Unlock()
 	e.ask()
 }
 
-// fresh waits for a listing that begins from now on; one that fails is an answer, too.
-func (e *endpoint) fresh(ctx context.Context, _ string) error {
+// Fresh implements Observer.
+func (e *endpoint) Fresh(ctx context.Context, _ fleet.Gathered) error {
 	done := make(chan struct{})
 	e.mu.Lock()
 	e.awaiting = append(e.awaiting, done)
@@ -102,7 +108,7 @@ func (e *endpoint) fresh(ctx context.Context, _ string) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("read %s: %w", e, ctx.Err())
 	}
 }
 
@@ -245,13 +251,18 @@ func (e *endpoint) listing() fleet.Listing {
 	return l
 }
 
-// seen returns the newest observation of a server: the containers that bear its labels
-// or one of its names, and those that it adopted. A container of another server that bears
-// a name is foreign to this one.
-func (e *endpoint) seen(key fleet.ServerKey, at whereabouts, _ fleet.Desired) fleet.InstanceObservation {
+// Observe adds the containers that bear the server's labels or one of its names, and those
+// that it adopted. A container of another server that bears a name is foreign to this one.
+func (e *endpoint) Observe(in *projection.Input) {
+	key := in.Intent.Key()
+	var adopted map[string]fleet.Adoption
+	if in.Prev != nil {
+		adopted = in.Prev.Adopted
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	o := fleet.InstanceObservation{Begun: e.begun}
+	o := &in.Seen.Instance
+	o.Begun = e.begun
 	if e.failure != nil {
 		f := *e.failure
 		o.Unreadable = &f
@@ -263,7 +274,7 @@ func (e *endpoint) seen(key fleet.ServerKey, at whereabouts, _ fleet.Desired) fl
 			return
 		}
 		taken[name] = true
-		for service, a := range at.adopted {
+		for service, a := range adopted {
 			c, _ = a.Ours(key, service, c)
 		}
 		if c.Foreign == "" && (c.Account != key.Account || c.Region != key.Region) {
@@ -271,17 +282,16 @@ func (e *endpoint) seen(key fleet.ServerKey, at whereabouts, _ fleet.Desired) fl
 		}
 		o.Containers = append(o.Containers, c)
 	}
-	for _, name := range at.names {
+	for _, name := range namesOf(in.Desired) {
 		add(name)
 	}
-	for _, a := range at.adopted {
+	for _, a := range adopted {
 		add(e.nameOf(a.ID))
 	}
 	for _, name := range e.byOwner[key] {
 		add(name)
 	}
 	slices.SortFunc(o.Containers, func(a, b fleet.Container) int { return cmp.Compare(a.Name, b.Name) })
-	return o
 }
 
 // nameOf returns the name of the container with an id, "" where there is none; e.mu is held.
@@ -338,7 +348,8 @@ func document(d fleet.Desired, t fleet.Task) *fleet.ServiceDocument {
 	return nil
 }
 
-func (e *endpoint) memory() (time.Time, int) {
+// Memory implements Observer: one listing is of all servers.
+func (e *endpoint) Memory(fleet.ServerKey) (time.Time, int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.failure != nil {

@@ -21,7 +21,6 @@ import (
 type kurad struct {
 	w       *world
 	loop    *reconcile.Reconciler
-	probes  probes
 	end     context.CancelFunc
 	ended   sync.WaitGroup
 	dead    atomic.Bool
@@ -42,6 +41,7 @@ type options struct {
 	onRead     func(read func() error) error // of a cluster: lists and single reads
 	onIdentify func() error                  // before it is stored which namespace was observed
 	onOrphan   func(fleet.ServerKey)         // before the store has the last word on one
+	observers  []reconcile.Observer
 	newPort    func(context.Context, fleet.Gathered, fleet.PortMove) (int, error)
 	log        hclog.Logger
 	lead       reconcile.Leadership
@@ -63,18 +63,13 @@ func (w *world) start(o options) *kurad {
 	for name, c := range w.clusters {
 		clusters[name] = &client{server: c, k: k, namespaces: map[string]*cache{}}
 	}
-	watcher := readiness.NewWatcher(w.probe, func(key string) {
-		if server, err := fleet.ParseServerKey(key); err == nil {
-			k.loop.Kick(server)
-		}
-	}, readiness.Pace{})
-	k.probes = probes{watcher}
+	watcher := readiness.NewWatcher(w.probe, func(key fleet.ServerKey) { k.loop.Kick(key) }, readiness.Pace{})
 	log := o.log
 	if log == nil {
 		log = hclog.NewNullLogger()
 	}
 	k.loop = reconcile.New(reconcile.Config{
-		Environment: w.env, Store: daemonStore{k}, Probes: k.probes, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, NewPort: o.newPort, OrphanPeriod: time.Minute, Log: log,
+		Environment: w.env, Store: daemonStore{k}, Probes: watcher, Observers: o.observers, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, NewPort: o.newPort, OrphanPeriod: time.Minute, Log: log,
 		ReadFailure: func(err error) fleet.ReadFailure {
 			return fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: err.Error()}
 		},
@@ -269,23 +264,4 @@ func (r daemonRuntime) Execute(ctx context.Context, key fleet.ServerKey, instanc
 		return hook(key, task, execute)
 	}
 	return execute()
-}
-
-// probes are the readiness watcher as turns see it.
-type probes struct{ w *readiness.Watcher }
-
-func (p probes) Set(key fleet.ServerKey, targets []reconcile.Target, pending bool) {
-	ts := make([]readiness.Target, len(targets))
-	for i, t := range targets {
-		ts[i] = readiness.Target{URL: t.URL, Path: t.Path, Timeout: t.Timeout}
-	}
-	p.w.Set(key.String(), ts, pending)
-}
-
-func (p probes) Latest(key fleet.ServerKey, url string) (fleet.ProbeObservation, bool) {
-	return p.w.Latest(key.String(), url)
-}
-
-func (p probes) Now(ctx context.Context, key fleet.ServerKey) error {
-	return p.w.Now(ctx, key.String())
 }

@@ -8,21 +8,56 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
 
+// Observer keeps what was last seen of one part of servers: their instances, their
+// endpoints. A turn asks all of them, and waits for none: where there is news, they make the
+// server's turn due. What did not answer is no news but a failure, which they count.
+type Observer interface {
+	// Observe adds what is known of the server to what was seen of it.
+	Observe(in *projection.Input)
+	// Follow arranges what a turn waits for: what is looked at from now on, how often, and
+	// whether the next look is to begin at once. Of a server that is gone, in names it and
+	// out is nothing.
+	Follow(in projection.Input, out projection.Output)
+	// Fresh waits for a look at the server that begins from now on; one that fails is an
+	// answer, too.
+	Fresh(ctx context.Context, g fleet.Gathered) error
+	// Memory returns when the last look began that answered, and how many have failed since.
+	Memory(key fleet.ServerKey) (lastObserved time.Time, failed int)
+}
+
+// observers are all that see something of a server which is at the site, if there is one.
+func (r *Reconciler) observers(at site) []Observer {
+	if at == nil {
+		return r.others
+	}
+	return append([]Observer{at}, r.others...)
+}
+
+// lookNow reports whether a look at the instance is needed, and would say something: one
+// before the last effect may have landed would not.
+func lookNow(in projection.Input, out projection.Output) bool {
+	until := out.Status.EffectsUntil
+	return out.NeedFreshRead && (until == nil || !until.After(in.Now))
+}
+
 // ObserveNow waits for one turn of the server that began after the call, with a fresh
-// read and a fresh probe (?observe=now).
+// look at everything (?observe=now).
 func (r *Reconciler) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
 	g, err := r.cfg.Store.Gather(ctx, key)
 	if err != nil {
 		return fmt.Errorf("observe %s: %w", key, err)
 	}
-	if err := r.look(ctx, g); err != nil {
-		return err
+	var at site
+	if g.Region != nil {
+		at = r.site(*g.Region)
 	}
-	// Without targets there is nothing to probe; that is no fault.
-	if err := r.cfg.Probes.Now(ctx, key); err != nil && ctx.Err() != nil {
-		return fmt.Errorf("probe %s: %w", key, err)
+	for _, o := range r.observers(at) {
+		if err := o.Fresh(ctx, g); err != nil {
+			return err
+		}
 	}
 	done := make(chan struct{})
 	r.await(key, done)
@@ -34,23 +69,6 @@ func (r *Reconciler) ObserveNow(ctx context.Context, key fleet.ServerKey) error 
 		r.giveUp(key, done)
 		return fmt.Errorf("wait for a turn of %s: %w", key, ctx.Err())
 	}
-}
-
-// look waits for a fresh read of a stored server's instance, where there is somewhere to
-// look.
-func (r *Reconciler) look(ctx context.Context, g fleet.Gathered) error {
-	if g.Region == nil || g.Account == nil {
-		return nil
-	}
-	at := r.site(*g.Region)
-	instance, err := fleet.InstanceName(g.Account.ID, g.Region.Cluster())
-	if at == nil || err != nil {
-		return nil // the turn will say why it sees nothing
-	}
-	if err := at.fresh(ctx, instance); err != nil {
-		return fmt.Errorf("read %s: %w", at, err)
-	}
-	return nil
 }
 
 func (r *Reconciler) await(key fleet.ServerKey, done ...chan struct{}) {
@@ -109,7 +127,7 @@ func (r *Reconciler) Memory(key fleet.ServerKey) (lastObserved time.Time, failed
 	if at.site == nil {
 		return time.Time{}, 0
 	}
-	return at.site.memory()
+	return at.site.Memory(key)
 }
 
 // Waits says what the server's next try waits for, where that is in nobody's record: others

@@ -60,19 +60,14 @@ type Runtime interface {
 	Execute(ctx context.Context, key fleet.ServerKey, instance string, task fleet.Task, doc *fleet.ServiceDocument) fleet.Outcome
 }
 
-// Target is an endpoint to probe.
-type Target struct {
-	URL, Path string
-	Timeout   time.Duration
-}
-
 // Probes keeps the newest observation of endpoints, at the pace that their state asks
 // for (R5).
 type Probes interface {
-	Set(key fleet.ServerKey, targets []Target, pending bool)
+	Set(key fleet.ServerKey, targets []fleet.ProbeTarget, pending bool)
 	Latest(key fleet.ServerKey, url string) (fleet.ProbeObservation, bool)
 	// Now probes the server's targets afresh and waits for the answers.
 	Now(ctx context.Context, key fleet.ServerKey) error
+	Memory(key fleet.ServerKey) (lastReady time.Time, failed int)
 }
 
 // Leadership is the right to act, where several kurads share a store (G2).
@@ -88,6 +83,7 @@ type Config struct {
 	Environment fleet.Environment
 	Store       Store
 	Probes      Probes
+	Observers   []Observer         // of what else servers have
 	Leadership  Leadership         // nil: nobody else acts
 	Runtimes    map[string]Runtime // by container endpoint
 	Clusters    map[string]Cluster // Kubernetes clusters, by name
@@ -134,6 +130,7 @@ type Reconciler struct {
 	queue     workqueue.TypedRateLimitingInterface[fleet.ServerKey]
 	endpoints map[string]*endpoint
 	clusters  map[string]*cluster
+	others    []Observer // of what is at no site
 	admission *admission
 
 	mu      sync.Mutex
@@ -178,6 +175,7 @@ func New(cfg Config) *Reconciler {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[fleet.ServerKey](firstRetry, slowestRetry)),
 		endpoints: map[string]*endpoint{},
 		clusters:  map[string]*cluster{},
+		others:    append([]Observer{endpoints{cfg.Probes}}, cfg.Observers...),
 		admission: newAdmission(),
 		live:      map[fleet.ServerKey]*effect{},
 		known:     map[fleet.ServerKey]whereabouts{},

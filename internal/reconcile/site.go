@@ -5,21 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 // site is where instances are: a container endpoint, or a namespace of a cluster.
 type site interface {
-	// String names it for people.
-	String() string
-	// seen returns the newest observation of a server.
-	seen(key fleet.ServerKey, at whereabouts, d fleet.Desired) fleet.InstanceObservation
-	// freshTurn makes a turn of the server due after a read that begins from now on.
-	freshTurn(key fleet.ServerKey, instance string)
-	// fresh waits for a read of the instance that begins from now on.
-	fresh(ctx context.Context, instance string) error
+	Observer
+	fmt.Stringer // names it for people
 	// room is where the server waits for a task of this kind to begin, and no longer for one
 	// of another.
 	room(key fleet.ServerKey, task fleet.Task) *slots
@@ -28,8 +21,6 @@ type site interface {
 	execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome
 	// waiting says how many servers wait with this one for the tries of others (G12).
 	waiting(key fleet.ServerKey) int
-	// memory returns when the last read that answered began, and how many have failed since.
-	memory() (lastObserved time.Time, failedReads int)
 }
 
 // whereabouts are what is remembered of a server that had a turn: where it is, and what
@@ -39,7 +30,6 @@ type whereabouts struct {
 	target  string
 	names   []string                  // of its instance or its containers, unique in the target
 	adopted map[string]fleet.Adoption // containers without labels, by service
-	kube    fleet.KubeKnown           // of a KuraInstance
 }
 
 // spot is a name within a target.

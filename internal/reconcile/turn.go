@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -109,17 +108,11 @@ func due(p *fleet.Plan, now time.Time, live bool) bool {
 	return p.Runnable(now) >= 0 || i >= 0 && p.Tasks[i].State == fleet.TaskRunning
 }
 
-// afterwards arranges what the turn waits for: a place, probes, a fresh read, a time.
+// afterwards arranges what the turn waits for: a place, a look, a time.
 func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out projection.Output) {
 	r.kick(r.admission.report(key, out.Unsettled, out.WantsAdmission, in.Region.MaxUnsettled))
-	// Only a probe begun after the instance converged opens the gate: until then fast
-	// probing, and a turn for each of its answers, would be for nothing.
-	r.cfg.Probes.Set(key, targets(in, out), out.Pending && out.Status.ConvergedAt != nil || out.Doubtful())
-	if at := r.site(in.Region); at != nil && out.NeedFreshRead {
-		// A read before the last effect may have landed would say nothing.
-		if until := out.Status.EffectsUntil; until == nil || !until.After(r.now()) {
-			at.freshTurn(key, in.Desired.Instance)
-		}
+	for _, o := range r.observers(r.site(in.Region)) {
+		o.Follow(in, out)
 	}
 	next := out.Due
 	r.mu.Lock()
@@ -130,21 +123,6 @@ func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out pr
 	if !next.IsZero() {
 		r.queue.AddAfter(key, max(next.Sub(r.now()), time.Millisecond))
 	}
-}
-
-// targets are the urls that are probed: the declared one, the global one, and the
-// published one while a move is under way.
-func targets(in projection.Input, out projection.Output) []Target {
-	if in.Intent.Deleting != nil || in.NotRenderable != nil {
-		return nil
-	}
-	var ts []Target
-	for _, url := range []string{in.Desired.URL, in.Desired.GlobalURL, out.Status.PublishedURL} {
-		if url != "" && !slices.ContainsFunc(ts, func(t Target) bool { return t.URL == url }) {
-			ts = append(ts, Target{URL: url, Path: in.Region.Readiness.Path, Timeout: in.Region.Readiness.Timeout.Std()})
-		}
-	}
-	return ts
 }
 
 // gather puts together what is known of the server.
@@ -172,21 +150,11 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 	}
 	in.Desired = desired
 	at := r.know(key, in.Region, desired, g.Status)
-	if at.site != nil {
-		in.Seen.Instance = at.site.seen(key, at, desired)
-	} else {
+	if at == nil {
 		in.Seen.Instance.Unreadable = siteless(in.Region)
 	}
-	latest := func(url string) fleet.ProbeObservation {
-		p, _ := r.cfg.Probes.Latest(key, url)
-		return p
-	}
-	in.Seen.Endpoint = latest(desired.URL)
-	if desired.GlobalURL != "" {
-		in.Seen.Global = latest(desired.GlobalURL)
-	}
-	if g.Status != nil && g.Status.PublishedURL != "" && g.Status.PublishedURL != desired.URL {
-		in.Seen.Published = latest(g.Status.PublishedURL)
+	for _, o := range r.observers(at) {
+		o.Observe(&in)
 	}
 	return in
 }
@@ -210,19 +178,11 @@ func (r *Reconciler) desired(in projection.Input, g fleet.Gathered) (d fleet.Des
 }
 
 // know remembers where the server is and what there is its, by name and by id, and
-// returns that.
-func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desired, status *fleet.Status) whereabouts {
-	at := whereabouts{site: r.site(region), target: region.Target()}
+// returns where.
+func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desired, status *fleet.Status) site {
+	at := whereabouts{site: r.site(region), target: region.Target(), names: namesOf(d)}
 	if status != nil {
-		at.adopted, at.kube = status.Adopted, status.KubeKnown()
-	}
-	if d.Kubernetes != nil {
-		at.names = append(at.names, d.Kubernetes.Name)
-	}
-	if d.Containers != nil {
-		for _, s := range d.Containers.Services {
-			at.names = append(at.names, s.Name, s.TemporaryName(), s.RetiredName())
-		}
+		at.adopted = status.Adopted
 	}
 	if was := r.whereabouts(key).site; was != nil && was != at.site {
 		was.forgo(key) // it has moved
@@ -237,7 +197,20 @@ func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desi
 	for _, a := range at.adopted {
 		r.adopted[a.ID] = key
 	}
-	return at
+	return at.site
+}
+
+// namesOf are the names of the server's instance or of its containers, unique in its target.
+func namesOf(d fleet.Desired) (names []string) {
+	if d.Kubernetes != nil {
+		names = append(names, d.Kubernetes.Name)
+	}
+	if d.Containers != nil {
+		for _, s := range d.Containers.Services {
+			names = append(names, s.Name, s.TemporaryName(), s.RetiredName())
+		}
+	}
+	return names
 }
 
 // disown drops the names and the adopted ids of a server; r.mu is held.
@@ -286,7 +259,9 @@ func (r *Reconciler) knows(key fleet.ServerKey) bool {
 
 // forget drops what is remembered of a server that is no more.
 func (r *Reconciler) forget(key fleet.ServerKey) {
-	r.cfg.Probes.Set(key, nil, false)
+	for _, o := range r.observers(r.whereabouts(key).site) {
+		o.Follow(projection.Input{Intent: fleet.Intent{Server: fleet.Server{Account: key.Account, Region: key.Region}}}, projection.Output{})
+	}
 	r.kick(r.admission.forget(key))
 	r.forgo(key)
 	r.mu.Lock()
