@@ -17,6 +17,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
 	"github.com/kurafleet/terraform-provider-kura/internal/runtime/containers"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // turnStore is the store as turns see it.
@@ -29,7 +30,7 @@ type turnStore struct {
 // CommitTurn implements reconcile.Store.
 func (s turnStore) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 	err := s.Records.CommitTurn(ctx, w)
-	if errors.Is(err, store.ErrNotLeader) {
+	if errors.Is(err, kv.ErrNotLeader) {
 		s.lost()
 	}
 	return err
@@ -38,7 +39,7 @@ func (s turnStore) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 // CommitTry implements reconcile.Store.
 func (s turnStore) CommitTry(ctx context.Context, w fleet.TryWrite) (int64, error) {
 	revision, err := s.Records.CommitTry(ctx, w)
-	if errors.Is(err, store.ErrNotLeader) {
+	if errors.Is(err, kv.ErrNotLeader) {
 		s.lost()
 	}
 	return revision, err
@@ -48,7 +49,7 @@ func (s turnStore) Stored(k fleet.ServerKey) (fleet.Gathered, bool) {
 	return s.view.Server(k)
 }
 func (s turnStore) ServerKeys() []fleet.ServerKey { return s.view.ServerKeys() }
-func (s turnStore) IsConflict(err error) bool     { return store.IsConflict(err) }
+func (s turnStore) IsConflict(err error) bool     { return kv.IsConflict(err) }
 
 func (s turnStore) Regions() []fleet.Region {
 	var list []fleet.Region
@@ -66,7 +67,7 @@ func (s turnStore) Region(ctx context.Context, name string) (fleet.Region, error
 // Identify implements reconcile.Store.
 func (s turnStore) Identify(ctx context.Context, v fleet.KubeIdentity) error {
 	err := s.Records.Identify(ctx, v)
-	if errors.Is(err, store.ErrNotLeader) {
+	if errors.Is(err, kv.ErrNotLeader) {
 		s.lost()
 	}
 	return err
@@ -75,7 +76,7 @@ func (s turnStore) Identify(ctx context.Context, v fleet.KubeIdentity) error {
 // Orphaned implements reconcile.Store.
 func (s turnStore) Orphaned(ctx context.Context, k fleet.ServerKey, events ...fleet.Event) error {
 	err := s.Records.Orphaned(ctx, k, events...)
-	if errors.Is(err, store.ErrNotLeader) {
+	if errors.Is(err, kv.ErrNotLeader) {
 		s.lost()
 	}
 	return err

@@ -18,7 +18,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // inProcess is a daemon in this process, with an endpoint whose engine is not there.
@@ -219,7 +219,7 @@ func TestServe_aTakenAddressIsRefused(t *testing.T) {
 
 // stopping is a store that stops when it is told to.
 type stopping struct {
-	store.Store
+	kv.Store
 	failed chan struct{}
 }
 

@@ -10,13 +10,14 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
 )
 
 // A declared endpoint is asked while its daemon leads, and only then is anything known
 // of it.
 func TestR5_declaredEndpointsAreAskedWhileTheDaemonLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		below := store.NewMemory()
+		below := conformance.NewMemory()
 		defer below.Close()
 		records := store.NewRecords(below, "staging")
 		if err := records.Prepare(t.Context()); err != nil {

@@ -17,8 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
-	"github.com/kurafleet/terraform-provider-kura/internal/world/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
+	worldetcd "github.com/kurafleet/terraform-provider-kura/internal/world/etcd"
 	"github.com/kurafleet/terraform-provider-kura/internal/world/kubernetes"
 )
 
@@ -34,12 +35,12 @@ func (k *kurad) closes(key fleet.ServerKey, seq int64, status fleet.DeploymentSt
 		t.Fatal(err)
 	}
 	path := fmt.Sprintf("/kura/v1/%s/deployments/%s/%s/%010d", k.env, key.Region, key.Account, seq)
-	kv, err := s.Get(t.Context(), path)
+	item, err := s.Get(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var record map[string]any
-	if err := json.Unmarshal(kv.Value, &record); err != nil {
+	if err := json.Unmarshal(item.Value, &record); err != nil {
 		t.Fatal(err)
 	}
 	deployment, _ := record["value"].(map[string]any)
@@ -48,7 +49,7 @@ func (k *kurad) closes(key fleet.ServerKey, seq int64, status fleet.DeploymentSt
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Txn(t.Context(), store.Txn{If: []store.Compare{{Key: path, Revision: kv.Revision}}, Then: []store.Op{store.Put(path, value)}}); err != nil {
+	if _, err := s.Txn(t.Context(), kv.Txn{If: []kv.Compare{{Key: path, Revision: item.Revision}}, Then: []kv.Op{kv.Put(path, value)}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -108,7 +109,7 @@ func TestL1_P4_aVanishedInstanceIsMadeAgainWhateverTheLatestDeploymentSays(t *te
 func TestL8_P11_aNewerImageSupersedesTheOneThatIsStuckAndIsAppliedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	member := etcd.Start(t, etcd.Options{}).Members[0]
+	member := worldetcd.Start(t, worldetcd.Options{}).Members[0]
 	k := s.kurad("--store-endpoints", member.Endpoint)
 	region := s.region("kube-l8")
 	key := fleet.ServerKey{Account: "stuck", Region: region.Name}
@@ -155,12 +156,12 @@ func TestL8_P11_aNewerImageSupersedesTheOneThatIsStuckAndIsAppliedAtOnce(t *test
 // deployments and plans.
 func watchStore(t *testing.T, endpoint string) (written func() []string) {
 	t.Helper()
-	s, err := store.OpenCluster(store.ClusterOptions{Endpoints: []string{endpoint}})
+	s, err := etcd.OpenCluster(etcd.ClusterOptions{Endpoints: []string{endpoint}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	page, err := s.List(t.Context(), "/kura/", store.ListOptions{Limit: 1})
+	page, err := s.List(t.Context(), "/kura/", kv.ListOptions{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func watchStore(t *testing.T, endpoint string) (written func() []string) {
 }
 
 // describe says in words what a record holds; nothing, where the test does not ask for it.
-func describe(e store.Change) []string {
+func describe(e kv.Change) []string {
 	var record struct {
 		Value struct {
 			ImageTag string      `json:"image_tag"`
@@ -196,7 +197,7 @@ func describe(e store.Change) []string {
 			Plan     *fleet.Plan `json:"plan"`
 		} `json:"value"`
 	}
-	if e.Deleted || json.Unmarshal(e.KV.Value, &record) != nil {
+	if e.Deleted || json.Unmarshal(e.Item.Value, &record) != nil {
 		return nil
 	}
 	switch v := record.Value; {

@@ -18,6 +18,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // campaignAgain is how long a kurad waits before it campaigns again after the store gave
@@ -30,7 +31,7 @@ const catchUpWithin = 5 * time.Second
 // mandate is what runs while this kurad leads: turns, and the probes and listings that they
 // look at. The others of its store only answer the API (G2).
 type mandate struct {
-	store.Leadership
+	kv.Leadership
 	loop    *reconcile.Reconciler
 	watcher *readiness.Endpoints[fleet.ServerKey]
 	lost    chan struct{}
@@ -96,7 +97,7 @@ func (d *daemon) lead(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, store.ErrClosed):
+		case errors.Is(err, kv.ErrClosed):
 			return nil // whoever watches the store ends the daemon
 		case err != nil:
 			d.log.Warn("cannot lead, trying again", "error", err, "pause", campaignAgain)
@@ -113,7 +114,7 @@ func (d *daemon) lead(ctx context.Context) error {
 
 // serveMandate leads until ctx ends or the leadership is lost. It begins with a view that
 // shows everything that earlier leaders stored.
-func (d *daemon) serveMandate(ctx context.Context, leadership store.Leadership) error {
+func (d *daemon) serveMandate(ctx context.Context, leadership kv.Leadership) error {
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()

@@ -22,6 +22,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // options are the flags of serve.
@@ -126,7 +127,7 @@ type daemon struct {
 	options    options
 	log        hclog.Logger
 	env        fleet.Environment
-	store      store.Store
+	store      kv.Store
 	records    *store.Records
 	view       *store.View
 	prober     *readiness.Prober

@@ -14,12 +14,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // storeOptions say where the records are kept: in the data directory, or in an etcd
 // cluster that several kurads share.
 type storeOptions struct {
-	cluster store.ClusterOptions
+	cluster etcd.ClusterOptions
 }
 
 func (o *storeOptions) flags(f *pflag.FlagSet) {
@@ -64,12 +66,12 @@ func anothers(dataDir, holds, environment string) error {
 // open opens the store for an environment, and makes the data directory where there is none
 // yet: the first token and the address are kept there in any case. Environments may share an
 // etcd cluster, but no data directory.
-func (o *storeOptions) open(ctx context.Context, dataDir, environment string, log hclog.Logger) (store.Store, error) {
+func (o *storeOptions) open(ctx context.Context, dataDir, environment string, log hclog.Logger) (kv.Store, error) {
 	if !o.shared() {
 		if o.cluster.CAFile+o.cluster.CertFile+o.cluster.KeyFile != "" {
 			return nil, errors.New("--store-ca, --store-cert and --store-key are for an etcd cluster: give --store-endpoints as well")
 		}
-		s, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(dataDir, "store"), Logger: log})
+		s, err := etcd.OpenEmbedded(etcd.Options{Dir: filepath.Join(dataDir, "store"), Logger: log})
 		if err != nil {
 			return nil, fmt.Errorf("open the store: %w", err)
 		}
@@ -87,7 +89,7 @@ func (o *storeOptions) open(ctx context.Context, dataDir, environment string, lo
 	}
 	options := o.cluster
 	options.Logger = log
-	s, err := store.OpenCluster(options)
+	s, err := etcd.OpenCluster(options)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // world is a store, engines and endpoints, in virtual time. The store, its view and the
@@ -21,7 +23,7 @@ import (
 type world struct {
 	t        *testing.T
 	env      fleet.Environment
-	memory   *store.Memory
+	memory   *conformance.Memory
 	below    *counter
 	really   bool // in real time
 	records  *store.Records
@@ -50,13 +52,13 @@ func virtual(t *testing.T, test func(*world)) {
 }
 
 func newWorld(t *testing.T) *world {
-	memory := store.NewMemory()
+	memory := conformance.NewMemory()
 	w := newWorldOn(t, memory)
 	w.memory = memory
 	return w
 }
 
-func newWorldOn(t *testing.T, below store.Store) *world {
+func newWorldOn(t *testing.T, below kv.Store) *world {
 	env, err := fleet.NewEnvironment("staging", "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +193,7 @@ func (w *world) declareIn(k fleet.ServerKey, image string, redeploy bool) {
 		}
 		tx.PutIntent(store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision}, next)
 		_, err = tx.Commit(context.Background())
-		if !store.IsConflict(err) {
+		if !kv.IsConflict(err) {
 			w.must(err)
 			return
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // lines collects what is logged.
@@ -41,7 +41,7 @@ func (l *lines) count(part string) (n int) {
 
 func (w *world) erase(path string) {
 	w.t.Helper()
-	_, err := w.memory.Txn(w.t.Context(), store.Txn{Then: []store.Op{store.Delete("/kura/v1/staging/" + path)}})
+	_, err := w.memory.Txn(w.t.Context(), kv.Txn{Then: []kv.Op{kv.Delete("/kura/v1/staging/" + path)}})
 	w.must(err)
 	synctest.Wait()
 }

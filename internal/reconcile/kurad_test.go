@@ -15,6 +15,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // kurad is one life of the daemon, from its start to its end.
@@ -124,7 +125,7 @@ func (s daemonStore) ServerKeys() []fleet.ServerKey { return s.k.w.view.ServerKe
 func (s daemonStore) Stored(k fleet.ServerKey) (fleet.Gathered, bool) {
 	return s.k.w.view.Server(k)
 }
-func (s daemonStore) IsConflict(err error) bool { return store.IsConflict(err) }
+func (s daemonStore) IsConflict(err error) bool { return kv.IsConflict(err) }
 
 func (s daemonStore) Regions() (list []fleet.Region) {
 	for _, r := range s.k.w.view.Regions() {

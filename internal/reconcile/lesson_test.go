@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func TestL1_aVanishedInstanceIsRecreatedWhateverTheDeploymentSays(t *testing.T) {
@@ -159,7 +159,7 @@ func TestL18_aTurnThatOvertakesADestroyIsRefused(t *testing.T) {
 		defer k.stop()
 		w.declare("acme", "v1")
 		w.until("acme is gone", time.Minute, func() bool { return refusal.Load() != nil && w.gone("acme") })
-		if err := *refusal.Load(); !store.IsConflict(err) {
+		if err := *refusal.Load(); !kv.IsConflict(err) {
 			t.Errorf("the turn was answered %v, want a conflict", err)
 		}
 		if bs := w.engine().of("acme"); len(bs) != 0 {
@@ -223,7 +223,7 @@ func TestL48_aConcurrentWriterIsAConflictAndConverges(t *testing.T) {
 				status.Containers = slices.Clone(status.Containers)
 				w.must(w.records.CommitTurn(w.t.Context(), fleet.TurnWrite{Key: key("acme"), IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: status}))
 				err := commit()
-				if !store.IsConflict(err) {
+				if !kv.IsConflict(err) {
 					t.Errorf("the write was answered %v, want a conflict", err)
 				}
 				return err

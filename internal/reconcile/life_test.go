@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func TestP2_anEndpointThatIsAwayForTenMinutesIsAsItWas(t *testing.T) {
@@ -313,7 +313,7 @@ func TestP18_aContainerServerThatCannotBeRenderedAnyMoreIsDestroyed(t *testing.T
 		"its account is gone": func(w *world) {
 			prev, err := w.records.Account(w.t.Context(), "acme")
 			w.must(err)
-			_, err = w.memory.Txn(w.t.Context(), store.Txn{Then: []store.Op{store.Delete("/kura/v1/staging/accounts/" + prev.Value.ID)}})
+			_, err = w.memory.Txn(w.t.Context(), kv.Txn{Then: []kv.Op{kv.Delete("/kura/v1/staging/accounts/" + prev.Value.ID)}})
 			w.must(err)
 		},
 	} {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
 )
 
 // A registry outage as it is on disk, in real time: the embedded store stays small, and is
@@ -27,7 +27,7 @@ func TestG12_aRegistryOutageOnDiskStaysSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(t.TempDir(), "store")})
+	s, err := etcd.OpenEmbedded(etcd.Options{Dir: filepath.Join(t.TempDir(), "store")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // stranger is a process of the host that has ports of the range.
@@ -135,7 +135,7 @@ func TestC12_P17_aPortIsNotChangedOverADeclaration(t *testing.T) {
 				once.Do(func() { w.declare("acme", "v2"); overtaken = true })
 			}
 			err := commit()
-			if overtaken && !store.IsConflict(err) {
+			if overtaken && !kv.IsConflict(err) {
 				t.Errorf("a port was changed over a declaration: %v", err)
 			}
 			return err

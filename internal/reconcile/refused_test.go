@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // counter counts what is written to a store.
 type counter struct {
-	store.Store
+	kv.Store
 	writes, bytes atomic.Int64
 }
 
-func (c *counter) Txn(ctx context.Context, t store.Txn) (int64, error) {
+func (c *counter) Txn(ctx context.Context, t kv.Txn) (int64, error) {
 	revision, err := c.Store.Txn(ctx, t)
 	if err == nil {
 		c.writes.Add(1)

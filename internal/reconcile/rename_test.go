@@ -8,6 +8,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const oldHost, newHost = "acme-eu-staging.kura.test", "ada-eu-staging.kura.test"
@@ -111,7 +112,7 @@ func TestH4_aHostThatARenameCountsOnIsNotGivenBack(t *testing.T) {
 			}
 			w.rename("acme", "acme") // after the turn has decided
 			err := commit()
-			if store.IsConflict(err) {
+			if kv.IsConflict(err) {
 				refused.Add(1)
 			}
 			return err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 	faults "github.com/kurafleet/terraform-provider-kura/internal/world"
 )
 
@@ -96,7 +96,7 @@ func (s *simulation) boot() {
 			overtaken := s.stale != nil && s.stale.Float64() < 0.05
 			s.mu.Unlock()
 			if overtaken {
-				return &store.ConflictError{Key: "what somebody else wrote"}
+				return &kv.ConflictError{Key: "what somebody else wrote"}
 			}
 			_, err := faults.Change(context.Background(), s.writes, func() (struct{}, error) {
 				err := commit()

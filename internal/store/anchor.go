@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // MaxAnchors bounds the anchors of audit logs that are kept: those of kurads that are no
@@ -14,17 +15,17 @@ const MaxAnchors = 64
 
 // Anchors are the anchors of all audit logs, by the name of the log.
 func (r *Records) Anchors(ctx context.Context) (map[string]Versioned[fleet.AuditAnchor], error) {
-	page, err := r.store.List(ctx, r.prefix+anchorsFolder, ListOptions{})
+	page, err := r.store.List(ctx, r.prefix+anchorsFolder, kv.ListOptions{})
 	if err != nil {
 		return nil, unavailable("list the anchors of audit logs", err)
 	}
 	anchors := map[string]Versioned[fleet.AuditAnchor]{}
-	for _, kv := range page.Items {
-		v, err := decode[fleet.AuditAnchor](kv)
+	for _, item := range page.Items {
+		v, err := decode[fleet.AuditAnchor](item)
 		if err != nil {
-			return nil, malformed(kv.Key[len(r.prefix):], err)
+			return nil, malformed(item.Key[len(r.prefix):], err)
 		}
-		anchors[kv.Key[len(r.prefix+anchorsFolder):]] = v
+		anchors[item.Key[len(r.prefix+anchorsFolder):]] = v
 	}
 	return anchors, nil
 }

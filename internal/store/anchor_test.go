@@ -7,6 +7,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func TestG10_anchorsAreKeptForABoundedNumberOfLogs(t *testing.T) {
@@ -31,7 +32,7 @@ func TestG10_anchorsAreKeptForABoundedNumberOfLogs(t *testing.T) {
 	if got := anchors["host-0:/var/lib/kurad/audit.log"]; got.Value != first.Value || got.Revision != first.Revision {
 		t.Errorf("%+v, want %+v", got, first)
 	}
-	if _, err := r.PutAnchor(ctx, "host-0:/var/lib/kurad/audit.log", store.Versioned[fleet.AuditAnchor]{}, first.Value); !store.IsConflict(err) {
+	if _, err := r.PutAnchor(ctx, "host-0:/var/lib/kurad/audit.log", store.Versioned[fleet.AuditAnchor]{}, first.Value); !kv.IsConflict(err) {
 		t.Errorf("a second writer: %v, want a conflict", err)
 	}
 	// They are a fact of this store, and no part of a snapshot.

@@ -9,13 +9,15 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // BenchmarkTurn compares, in one run and by turns, a CommitTurn of a status with the
 // bare fsynced put of a value of the same size that it cannot do without. The number
 // to look at is the ratio.
 func BenchmarkTurn(b *testing.B) {
-	s, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(b.TempDir(), "store")})
+	s, err := etcd.OpenEmbedded(etcd.Options{Dir: filepath.Join(b.TempDir(), "store")})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -55,7 +57,7 @@ func BenchmarkTurn(b *testing.B) {
 		}
 		w.StatusRevision = status.Revision
 		start = time.Now()
-		if _, err := s.Txn(b.Context(), store.Txn{Then: []store.Op{store.Put("/raw", value)}}); err != nil {
+		if _, err := s.Txn(b.Context(), kv.Txn{Then: []kv.Op{kv.Put("/raw", value)}}); err != nil {
 			b.Fatal(err)
 		}
 		puts += time.Since(start)

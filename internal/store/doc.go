@@ -1,30 +1,17 @@
 // Package store keeps what kurad knows: typed records in etcd with
 // compare-and-swap, ordered watches, and a view of all of them in memory.
 //
-// Three layers, each knowing only the one below:
+// Three folders, of which the first two know only the third:
 //
-//   - [Store] is keys, values and revisions: get, list at one revision, transaction,
-//     watch from a revision, campaign. [OpenEmbedded] is etcd inside this process,
-//     [OpenCluster] one that somebody else runs, [NewMemory] is for tests and
-//     simulation; all pass internal/store/conformance. The first two share everything
-//     but how etcd is reached.
-//   - [Records] gives the keys their meaning for one environment: one envelope per
-//     record, typed reads, and [Tx], which states invariants that span records.
-//   - [View] is the newest state of all records in memory, fed by a watch.
+//   - internal/store: [Records] gives the keys their meaning for one environment: one
+//     envelope per record, typed reads, and [Tx], which states invariants that span
+//     records. [View] is the newest state of all records in memory, fed by a watch. [Lock]
+//     is the reader/writer lock of those who declare.
+//   - internal/store/etcd keeps the keys, inside this process or in a cluster.
+//   - internal/store/kv says what keys and transactions are; whatever passes
+//     internal/store/conformance may keep them.
 //
 // Invariants, with the test that holds each:
-//
-//   - An acknowledged write survives kill -9 (TestG1_acknowledgedWritesSurviveKill).
-//
-//   - A get sees every write that was acknowledged before it (conformance: read your writes).
-//
-//   - A transaction is all or nothing, and its conflict names the first key that
-//     differed (conformance: conflict).
-//
-//   - A watch delivers every change once, in order, a revision never split
-//     (conformance: watch).
-//
-//   - Pages of one list show one revision (conformance: pages).
 //
 //   - A status is written only against the intent it was projected from
 //     (TestP17_statusAgainstAChangedIntentIsRefused).
@@ -44,15 +31,6 @@
 //
 //   - One malformed record costs one record (TestView_malformedRecordIsReportedAndSkipped).
 //
-//   - One leads at a time, and what a deposed leader writes is refused (conformance:
-//     leader, TestG2_aDeposedLeadersTurnIsRefused). A leader that vanishes is replaced
-//     within its lease and a second (TestG2_aLeaderThatVanishesIsReplacedWhenItsLeaseRunsOut);
-//     one that was stopped past its lease knows it before it does anything
-//     (TestG2_aLeaderThatWasStoppedPastItsLeaseKnowsAtOnce).
-//
-//   - One member of a cluster killed or stopped: calls, watches and the leadership go on
-//     (TestG2_oneEtcdMemberKilledStopsNothing, TestG2_oneEtcdMemberStoppedStopsNothing).
-//
 //   - A view catches up although others write to the same etcd
 //     (TestG1_theViewCatchesUpWhoeverWroteLast).
 //
@@ -61,37 +39,6 @@
 //     with a flipped bit is refused and changes nothing
 //     (TestG7_damagedSnapshotIsRefusedAndChangesNothing); one that was restored in part is
 //     never used, and repeated (TestG7_restoreThatWasBrokenOffIsBegunAnew).
-//
-//   - Old revisions take a small part of the quota at most, and the last tenth of it is kept
-//     for what an operator needs (TestG12_compactionFollowsTheSizeAsWellAsTheClock,
-//     TestG12_aReserveIsKeptForWhatAnOperatorNeeds).
-//
-//   - Damaged files of the embedded store are refused at once
-//     (TestG7_damagedFilesAreRefusedAtOnce), a torn end of its log is not
-//     (TestG1_logWithATornEndOpensWithEverythingAcknowledged).
-//
-// # Leadership
-//
-// The leader of an environment is whoever wrote the key <prefix>/leader/holder, which is
-// there once or not at all; others wait for it to go. In a cluster the key is attached to
-// a lease of 5 s that its writer renews each second. The two sides of the lease are
-// counted so that they never overlap: etcd lets it run out no earlier than its time after
-// a renewal came, and [Leadership.Valid] counts nine tenths of that time from when the
-// last answered renewal was sent, on the monotonic clock, at each question. That a lease
-// is held is still no proof for a write, which may be on its way for long: each write of
-// a leader compares the key's revision ([Records.Fenced]). The embedded store has no
-// lease, for the lock of its directory says that nobody else runs.
-//
-// # A cluster
-//
-// Reads are linearizable, whichever member answers. Every second each endpoint is asked
-// by itself whether it answers one; those that do not get no more calls, and the watches
-// on them go on elsewhere. A read that is not answered within 2 s is tried again; a
-// transaction fails after 4 s, its outcome unknown. That no member answers is never a
-// failure of the store: kurad waits and says so. Compaction, defragmentation, quota and
-// backups of the cluster are its operator's (--auto-compaction-retention of an hour is
-// enough: views that fall behind more list again); a quota that is near or reached shows
-// as the condition StoreHealthy. Several environments may share a cluster.
 //
 // # Keys
 //
@@ -103,7 +50,7 @@
 //	deployments/<region>/<account>/<%010d sequence>   the newest 50 per server
 //	events/<region>/<account>/<%02d slot>             a ring of 50 per server
 //	refs/departed                                     the last 250 servers that are gone
-//	leader/holder  exclusion  restoring               no part of a snapshot
+//	leader/holder  exclusion  restoring               no part of a snapshot; the second is the lock
 //	hosts/<host>  instances/<target>/<name>  ports/<endpoint>/<port>  handles/<handle>
 //	shares/<host>/<account>/<region>
 //	refs/accounts/<account>/<region>  refs/templates/<template>/<region>

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Versioned is a stored value with the facts of its record. The zero Versioned stands
@@ -60,14 +61,14 @@ func encode[T any](value T, generation int64, created, now time.Time) ([]byte, e
 
 // decode opens a record. What it cannot read, and what a newer kurad has written, is
 // an error that names no key: the caller does.
-func decode[T any](kv KV) (Versioned[T], error) {
+func decode[T any](item kv.Item) (Versioned[T], error) {
 	var e envelope[T]
-	if err := json.Unmarshal(kv.Value, &e); err != nil {
+	if err := json.Unmarshal(item.Value, &e); err != nil {
 		// A newer schema may well not fit today's types: say that first.
 		var head struct {
 			Schema int `json:"schema"`
 		}
-		if json.Unmarshal(kv.Value, &head) == nil && head.Schema > fleet.SchemaVersion {
+		if json.Unmarshal(item.Value, &head) == nil && head.Schema > fleet.SchemaVersion {
 			return Versioned[T]{}, newerSchema(head.Schema)
 		}
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -81,7 +82,7 @@ func decode[T any](kv KV) (Versioned[T], error) {
 	if e.Schema < 1 {
 		return Versioned[T]{}, fmt.Errorf("the stored record has schema %d, which never was", e.Schema)
 	}
-	return Versioned[T]{Value: e.Value, Generation: e.Generation, Revision: kv.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}, nil
+	return Versioned[T]{Value: e.Value, Generation: e.Generation, Revision: item.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}, nil
 }
 
 func newerSchema(schema int) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // MaxEvents is how many events of a server are kept: a ring, in which the newest takes
@@ -50,16 +51,16 @@ func (tx *Tx) appendEvents(ctx context.Context, events []fleet.Event) error {
 		byServer[k] = append(byServer[k], e)
 	}
 	for _, k := range order {
-		page, err := tx.records.store.List(ctx, tx.records.prefix+eventFolder(k), ListOptions{})
+		page, err := tx.records.store.List(ctx, tx.records.prefix+eventFolder(k), kv.ListOptions{})
 		if err != nil {
 			return unavailable("read the events of server "+k.String(), err)
 		}
 		slots := map[string]int64{}
 		var last int64
-		for _, kv := range page.Items {
-			slots[kv.Key] = kv.Revision
+		for _, item := range page.Items {
+			slots[item.Key] = item.Revision
 			// A slot that cannot be read is overwritten when its turn comes.
-			if v, err := decode[fleet.Event](kv); err == nil {
+			if v, err := decode[fleet.Event](item); err == nil {
 				last = max(last, v.Generation)
 			}
 		}
@@ -94,8 +95,8 @@ func (tx *Tx) depart(ctx context.Context, k fleet.ServerKey) error {
 			return err
 		}
 		if err == nil && !intent.Exists() {
-			tx.compare(Absent(intentKey(gone[0])))
-			tx.then = append(tx.then, DeletePrefix(eventFolder(gone[0])))
+			tx.compare(kv.Absent(intentKey(gone[0])))
+			tx.then = append(tx.then, kv.DeletePrefix(eventFolder(gone[0])))
 		}
 	}
 	put(tx, departedKey, record, departed{Servers: gone})

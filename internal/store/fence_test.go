@@ -11,6 +11,8 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func TestG2_aDeposedLeadersTurnIsRefused(t *testing.T) {
@@ -40,11 +42,11 @@ func TestG2_aDeposedLeadersTurnIsRefused(t *testing.T) {
 	before := gather(t, r, acme)
 	late := turnOf(acme, before, "after another one leads")
 	late.Events = []fleet.Event{{Account: "acme", Region: "eu"}}
-	if err := leading.CommitTurn(t.Context(), late); !errors.Is(err, store.ErrNotLeader) || store.IsConflict(err) {
+	if err := leading.CommitTurn(t.Context(), late); !errors.Is(err, kv.ErrNotLeader) || kv.IsConflict(err) {
 		t.Errorf("the turn of a deposed leader: %v, want ErrNotLeader, which no second attempt helps", err)
 	}
 	late.Remove = true
-	if err := leading.CommitTurn(t.Context(), late); !errors.Is(err, store.ErrNotLeader) {
+	if err := leading.CommitTurn(t.Context(), late); !errors.Is(err, kv.ErrNotLeader) {
 		t.Errorf("the removal by a deposed leader: %v, want ErrNotLeader", err)
 	}
 	if after := gather(t, r, acme); after.StatusRevision != before.StatusRevision {
@@ -55,40 +57,19 @@ func TestG2_aDeposedLeadersTurnIsRefused(t *testing.T) {
 	}
 }
 
-func TestEmbedded_aLeaderOfAFormerLifeDelaysNobody(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
-	s := embedded(t, dir)
-	if _, err := s.Campaign(t.Context(), "/leader/", []byte("former")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil { // as a crash does, without resigning
-		t.Fatal(err)
-	}
-	s = embedded(t, dir)
-	l, err := s.Campaign(t.Context(), "/leader/", []byte("present"))
-	if err != nil || !l.Valid() {
-		t.Fatalf("campaign: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.Campaign(ctx, "/leader/", []byte("second")); !errors.Is(err, context.Canceled) {
-		t.Errorf("a second campaign of the same life: %v, want one that waits", err)
-	}
-}
-
 // Other environments, and strangers, write to a shared store: what was written last is
 // nothing that the view watches.
 func TestG1_theViewCatchesUpWhoeverWroteLast(t *testing.T) {
-	stores := map[string]func(*testing.T) store.Store{
-		"memory":   func(t *testing.T) store.Store { m := store.NewMemory(); t.Cleanup(func() { m.Close() }); return m },
-		"embedded": func(t *testing.T) store.Store { return embedded(t, filepath.Join(t.TempDir(), "store")) },
+	stores := map[string]func(*testing.T) kv.Store{
+		"memory":   func(t *testing.T) kv.Store { m := conformance.NewMemory(); t.Cleanup(func() { m.Close() }); return m },
+		"embedded": func(t *testing.T) kv.Store { return embedded(t, filepath.Join(t.TempDir(), "store")) },
 	}
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) { catchUpWhoeverWrote(t, open(t)) })
 	}
 }
 
-func catchUpWhoeverWrote(t *testing.T, s store.Store) {
+func catchUpWhoeverWrote(t *testing.T, s kv.Store) {
 	r := prepared(t, s)
 	v := store.NewView(r, nil)
 	viewing(t, v)

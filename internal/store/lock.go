@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // patience is how long a process waits for a writer that makes no progress, by its own
@@ -66,7 +68,7 @@ func (r *Records) Lock(ctx context.Context) (*Lock, error) {
 		switch err := lock.mark(ctx, rand.Text()); {
 		case err == nil:
 			return lock, nil
-		case !IsConflict(err):
+		case !kv.IsConflict(err):
 			return nil, err
 		}
 	}
@@ -98,7 +100,7 @@ func (r *Records) unlocked(ctx context.Context) (Versioned[writer], error) {
 		}
 		if r.silence.of(at.Revision, time.Now()) >= patience {
 			dead := &Lock{records: r, at: at}
-			if err := dead.mark(ctx, ""); err != nil && !IsConflict(err) {
+			if err := dead.mark(ctx, ""); err != nil && !kv.IsConflict(err) {
 				return at, err
 			}
 			continue
@@ -133,7 +135,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	}
 	err := l.mark(ctx, "")
 	l.at.Revision = -1 // holds nothing any more
-	if err != nil && !IsConflict(err) {
+	if err != nil && !kv.IsConflict(err) {
 		return fmt.Errorf("let others write again: %w", err)
 	}
 	return nil
@@ -143,7 +145,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 // a writer is a sign of life as well.
 func (tx *Tx) Under(l *Lock) {
 	if !l.writes {
-		tx.compare(Unchanged(lockKey, l.at.Revision))
+		tx.compare(kv.Unchanged(lockKey, l.at.Revision))
 		return
 	}
 	put(tx, lockKey, l.at, l.at.Value)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // under stores an event's worth of nothing under a lock: whether it may is all that counts.
@@ -28,7 +29,7 @@ func TestG2_aWriteThatRunsAloneEndsTheLocksBesideIt(t *testing.T) {
 		}
 	}
 	alone := must[*store.Lock](t)(r.Lock(t.Context()))
-	if err := under(t, r, first); !store.IsConflict(err) {
+	if err := under(t, r, first); !kv.IsConflict(err) {
 		t.Errorf("beside a write that runs alone: err = %v, want a conflict", err)
 	}
 	for range 3 {
@@ -39,7 +40,7 @@ func TestG2_aWriteThatRunsAloneEndsTheLocksBesideIt(t *testing.T) {
 	if err := alone.Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := under(t, r, alone); !store.IsConflict(err) {
+	if err := under(t, r, alone); !kv.IsConflict(err) {
 		t.Errorf("after the unlock: err = %v, want a conflict", err)
 	}
 	if err := under(t, r, must[*store.Lock](t)(r.RLock(t.Context()))); err != nil {
@@ -91,7 +92,7 @@ func TestG2_aWriteThatRanAloneAndDiedStopsNobodyForLong(t *testing.T) {
 		if waited := time.Since(start); waited > 5*time.Second {
 			t.Errorf("the next one waited %s, want a few seconds", waited)
 		}
-		if err := under(t, r, dead); !store.IsConflict(err) {
+		if err := under(t, r, dead); !kv.IsConflict(err) {
 			t.Errorf("it was only slow, and writes: err = %v, want a conflict", err)
 		}
 		if err := under(t, r, next); err != nil {
@@ -121,7 +122,7 @@ func TestG2_theOnlyProcessOfAStoreWaitsForNoDeadWrite(t *testing.T) {
 	if err := under(t, r, must[*store.Lock](t)(r.RLock(t.Context()))); err != nil {
 		t.Error(err)
 	}
-	if err := under(t, r, dead); !store.IsConflict(err) {
+	if err := under(t, r, dead); !kv.IsConflict(err) {
 		t.Errorf("err = %v, want a conflict", err)
 	}
 }

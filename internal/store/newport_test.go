@@ -7,6 +7,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // The intent, its reservations and the status move in one write, or nothing does.
@@ -47,7 +48,7 @@ func TestC12_aTurnGivesAnotherPort(t *testing.T) {
 	if diff := cmp.Diff(map[int]fleet.ServerKey{20002: beta, 20003: acme, 20009: acme}, taken); diff != "" {
 		t.Errorf("reservations (-want +got):\n%s", diff)
 	}
-	if err := r.CommitTurn(ctx, w); !store.IsConflict(err) {
+	if err := r.CommitTurn(ctx, w); !kv.IsConflict(err) {
 		t.Errorf("the same turn again: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Orphaned stores events of a server that is not declared, or none; where it is, it fails
@@ -13,7 +14,7 @@ import (
 func (r *Records) Orphaned(ctx context.Context, k fleet.ServerKey, events ...fleet.Event) error {
 	for {
 		tx := r.Begin()
-		tx.compare(Absent(intentKey(k)))
+		tx.compare(kv.Absent(intentKey(k)))
 		if len(events) > 0 {
 			if err := tx.appendEvents(ctx, events); err != nil {
 				return err
@@ -26,7 +27,7 @@ func (r *Records) Orphaned(ctx context.Context, k fleet.ServerKey, events ...fle
 			return tx.err
 		}
 		_, err := tx.run(ctx)
-		conflict, ok := errors.AsType[*ConflictError](err)
+		conflict, ok := errors.AsType[*kv.ConflictError](err)
 		if ok && conflict.Key != r.prefix+intentKey(k) {
 			continue // what was read here has changed: read it again
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func TestK5_L30_theStoreSaysWhetherAServerIsDeclared(t *testing.T) {
@@ -13,7 +14,7 @@ func TestK5_L30_theStoreSaysWhetherAServerIsDeclared(t *testing.T) {
 	declare(t, r, acme)
 	told := fleet.Event{Account: "acme", Region: "eu", Reason: "OrphanDeleted"}
 	for _, events := range [][]fleet.Event{nil, {told}} {
-		if err := r.Orphaned(t.Context(), acme, events...); !store.IsConflict(err) {
+		if err := r.Orphaned(t.Context(), acme, events...); !kv.IsConflict(err) {
 			t.Errorf("of a declared server with %d events: %v, want a conflict", len(events), err)
 		}
 	}
@@ -56,8 +57,8 @@ func TestK5_eventsOfOrphansAreForgottenInTheEnd(t *testing.T) {
 
 func TestG2_whoLeadsNoMoreNotesNoOrphan(t *testing.T) {
 	r, _ := records(t)
-	fenced := r.Fenced(store.Unchanged("/kura/v1/staging/no-such-leader", 7))
-	if err := fenced.Orphaned(t.Context(), acme); !errors.Is(err, store.ErrNotLeader) {
-		t.Errorf("%v, want %v", err, store.ErrNotLeader)
+	fenced := r.Fenced(kv.Unchanged("/kura/v1/staging/no-such-leader", 7))
+	if err := fenced.Orphaned(t.Context(), acme); !errors.Is(err, kv.ErrNotLeader) {
+		t.Errorf("%v, want %v", err, kv.ErrNotLeader)
 	}
 }

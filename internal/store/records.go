@@ -10,30 +10,31 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Records are the typed records of one environment in a store.
 type Records struct {
-	store   Store
+	store   kv.Store
 	prefix  string // /kura/v1/<environment>/
 	storeID string // set by Prepare
-	guard   *Compare
+	guard   *kv.Compare
 	silence *silence // of writes that run alone
 	room    *room
 }
 
 // NewRecords returns the records of an environment. Prepare must be called before
 // anything is written.
-func NewRecords(s Store, environment string) *Records {
+func NewRecords(s kv.Store, environment string) *Records {
 	return &Records{store: s, prefix: keyRoot + environment + "/", silence: &silence{}, room: &room{}}
 }
 
 // Environments names those that a store holds anything of, in order.
-func Environments(ctx context.Context, s Store) ([]string, error) {
+func Environments(ctx context.Context, s kv.Store) ([]string, error) {
 	var names []string
 	after := ""
 	for {
-		page, err := s.List(ctx, keyRoot, ListOptions{Limit: 1, After: after})
+		page, err := s.List(ctx, keyRoot, kv.ListOptions{Limit: 1, After: after})
 		if err != nil {
 			return nil, unavailable("read whose records there are", err)
 		}
@@ -71,13 +72,13 @@ func (r *Records) Prepare(ctx context.Context) error {
 		switch _, err := r.store.Get(ctx, r.prefix+restoringKey); {
 		case err == nil:
 			return fmt.Errorf("open the records below %s: a snapshot was not restored to its end; run \"kurad snapshot restore\" again", r.prefix)
-		case !errors.Is(err, ErrNotFound):
+		case !errors.Is(err, kv.ErrNotFound):
 			return unavailable("open the records below "+r.prefix, err)
 		}
 		tx := r.Begin()
-		tx.compare(Absent(restoringKey))
+		tx.compare(kv.Absent(restoringKey))
 		put(tx, schemaKey, s, Schema{Version: fleet.SchemaVersion, Store: rand.Text()})
-		if _, err := tx.Commit(ctx); err != nil && !IsConflict(err) {
+		if _, err := tx.Commit(ctx); err != nil && !kv.IsConflict(err) {
 			return fmt.Errorf("prepare the records below %s: %w", r.prefix, err)
 		}
 	}
@@ -87,7 +88,7 @@ func (r *Records) Prepare(ctx context.Context) error {
 func (r *Records) StoreID() string { return r.storeID }
 
 // Store returns the store below.
-func (r *Records) Store() Store { return r.store }
+func (r *Records) Store() kv.Store { return r.store }
 
 // LeaderPrefix is the folder of keys in which those who would lead this environment
 // campaign.
@@ -96,19 +97,19 @@ func (r *Records) LeaderPrefix() string { return r.prefix + leaderFolder }
 // Leader returns what the leader of this environment says of itself; ok is false while
 // there is none.
 func (r *Records) Leader(ctx context.Context) (value []byte, ok bool, err error) {
-	kv, err := r.store.Get(ctx, leaderKey(r.LeaderPrefix()))
-	if errors.Is(err, ErrNotFound) {
+	item, err := r.store.Get(ctx, kv.LeaderKey(r.LeaderPrefix()))
+	if errors.Is(err, kv.ErrNotFound) {
 		return nil, false, nil
 	}
 	if err != nil {
 		return nil, false, unavailable("read who leads", err)
 	}
-	return kv.Value, true, nil
+	return item.Value, true, nil
 }
 
 // Fenced returns the same records, whose every write compares guard as well and fails
 // with ErrNotLeader where it does not hold any more.
-func (r *Records) Fenced(guard Compare) *Records {
+func (r *Records) Fenced(guard kv.Compare) *Records {
 	fenced := *r
 	fenced.guard = &guard
 	return &fenced
@@ -117,7 +118,7 @@ func (r *Records) Fenced(guard Compare) *Records {
 // Revision returns the store's present revision; every write acknowledged before the
 // call has one that is not later. View.CatchUp waits until a view has reached it.
 func (r *Records) Revision(ctx context.Context) (int64, error) {
-	page, err := r.store.List(ctx, r.prefix+schemaKey, ListOptions{Limit: 1})
+	page, err := r.store.List(ctx, r.prefix+schemaKey, kv.ListOptions{Limit: 1})
 	if err != nil {
 		return 0, unavailable("read the store's revision", err)
 	}
@@ -170,7 +171,7 @@ func (r *Records) Identify(ctx context.Context, v fleet.KubeIdentity) error {
 	tx := r.Begin()
 	tx.PutIdentity(Versioned[fleet.KubeIdentity]{}, v)
 	_, err := tx.Commit(ctx)
-	if IsConflict(err) {
+	if kv.IsConflict(err) {
 		return nil
 	}
 	return err
@@ -184,7 +185,7 @@ func (r *Records) Token(ctx context.Context, id string) (Versioned[fleet.Token],
 // Gather returns all that is stored of one server, read at one revision that is not
 // older than the call.
 func (r *Records) Gather(ctx context.Context, k fleet.ServerKey) (fleet.Gathered, error) {
-	page, err := r.store.List(ctx, r.prefix+serverFolder(k), ListOptions{})
+	page, err := r.store.List(ctx, r.prefix+serverFolder(k), kv.ListOptions{})
 	if err != nil {
 		return fleet.Gathered{}, unavailable("read server "+k.String(), err)
 	}
@@ -192,14 +193,14 @@ func (r *Records) Gather(ctx context.Context, k fleet.ServerKey) (fleet.Gathered
 	var intent Versioned[fleet.Intent]
 	var status Versioned[fleet.Status]
 	var try Versioned[fleet.Try]
-	for _, kv := range page.Items {
-		switch strings.TrimPrefix(kv.Key, r.prefix) {
+	for _, item := range page.Items {
+		switch strings.TrimPrefix(item.Key, r.prefix) {
 		case intentKey(k):
-			intent = keep[fleet.Intent](&at, kv)
+			intent = keep[fleet.Intent](&at, item)
 		case statusKey(k):
-			status = keep[fleet.Status](&at, kv)
+			status = keep[fleet.Status](&at, item)
 		case tryKey(k):
-			try = keep[fleet.Try](&at, kv)
+			try = keep[fleet.Try](&at, item)
 		}
 	}
 	if at.err == nil && !intent.Exists() {
@@ -289,14 +290,14 @@ func get[T any](ctx context.Context, r *Records, key string) (Versioned[T], erro
 
 // fetch returns a record, the zero one where there is none.
 func fetch[T any](ctx context.Context, r *Records, key string) (Versioned[T], error) {
-	kv, err := r.store.Get(ctx, r.prefix+key)
-	if errors.Is(err, ErrNotFound) {
+	item, err := r.store.Get(ctx, r.prefix+key)
+	if errors.Is(err, kv.ErrNotFound) {
 		return Versioned[T]{}, nil
 	}
 	if err != nil {
 		return Versioned[T]{}, unavailable("read "+describe(key), err)
 	}
-	v, err := decode[T](kv)
+	v, err := decode[T](item)
 	if err != nil {
 		return v, malformed(key, err)
 	}
@@ -317,7 +318,7 @@ func readAt[T any](at *reader, key string) Versioned[T] {
 	if at.err != nil {
 		return Versioned[T]{}
 	}
-	page, err := at.r.store.List(at.ctx, at.r.prefix+key, ListOptions{Limit: 1, Revision: at.revision})
+	page, err := at.r.store.List(at.ctx, at.r.prefix+key, kv.ListOptions{Limit: 1, Revision: at.revision})
 	if err != nil {
 		at.err = unavailable("read "+describe(key), err)
 		return Versioned[T]{}
@@ -328,16 +329,16 @@ func readAt[T any](at *reader, key string) Versioned[T] {
 	return keep[T](at, page.Items[0])
 }
 
-func keep[T any](at *reader, kv KV) Versioned[T] {
-	v, err := decode[T](kv)
+func keep[T any](at *reader, item kv.Item) Versioned[T] {
+	v, err := decode[T](item)
 	if err != nil && at.err == nil {
-		at.err = malformed(strings.TrimPrefix(kv.Key, at.r.prefix), err)
+		at.err = malformed(strings.TrimPrefix(item.Key, at.r.prefix), err)
 	}
 	return v
 }
 
 func list[T any](ctx context.Context, r *Records, folder string, o PageOptions) (Listing[T], error) {
-	lo := ListOptions{Limit: o.Limit, Revision: o.Revision}
+	lo := kv.ListOptions{Limit: o.Limit, Revision: o.Revision}
 	if o.After != "" {
 		lo.After = r.prefix + folder + o.After
 	}
@@ -346,11 +347,11 @@ func list[T any](ctx context.Context, r *Records, folder string, o PageOptions) 
 		return Listing[T]{}, unavailable("list "+strings.TrimSuffix(folder, "/"), err)
 	}
 	out := Listing[T]{Items: make([]Versioned[T], 0, len(page.Items)), Revision: page.Revision}
-	for _, kv := range page.Items {
-		v, err := decode[T](kv)
+	for _, item := range page.Items {
+		v, err := decode[T](item)
 		if err != nil {
-			key := strings.TrimPrefix(kv.Key, r.prefix)
-			out.Problems = append(out.Problems, Problem{Key: kv.Key, What: describe(key), Err: err})
+			key := strings.TrimPrefix(item.Key, r.prefix)
+			out.Problems = append(out.Problems, Problem{Key: item.Key, What: describe(key), Err: err})
 			continue
 		}
 		out.Items = append(out.Items, v)
@@ -390,7 +391,7 @@ func malformed(key string, err error) error {
 // unavailable says that the store gave no answer. Conditions that a caller tells apart
 // (a conflict, a compacted revision, its own context) stay visible to errors.Is and As.
 func unavailable(attempt string, err error) error {
-	if IsConflict(err) {
+	if kv.IsConflict(err) {
 		return fmt.Errorf("%s: %w", attempt, err)
 	}
 	return &fleet.Error{Code: fleet.CodeUnavailable, Message: attempt, Err: err}

@@ -12,12 +12,14 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // records returns the prepared records of an empty store.
-func records(t *testing.T) (*store.Records, *store.Memory) {
+func records(t *testing.T) (*store.Records, *conformance.Memory) {
 	t.Helper()
-	m := store.NewMemory()
+	m := conformance.NewMemory()
 	t.Cleanup(func() { m.Close() })
 	r := store.NewRecords(m, "staging")
 	if err := r.Prepare(t.Context()); err != nil {
@@ -104,9 +106,9 @@ func TestRecords_envelopeCountsAndTimes(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		kv := must[store.KV](t)(m.Get(t.Context(), "/kura/v1/staging/accounts/acme"))
+		item := must[kv.Item](t)(m.Get(t.Context(), "/kura/v1/staging/accounts/acme"))
 		raw := `{"schema":1,"generation":2,"created_at":"2000-01-01T00:00:00Z","updated_at":"2000-01-01T01:00:00Z","value":{"id":"acme","handle":"b"}}`
-		if diff := cmp.Diff(raw, string(kv.Value)); diff != "" {
+		if diff := cmp.Diff(raw, string(item.Value)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
 	})
@@ -139,7 +141,7 @@ func TestRecords_absentOnesAreNotFoundByName(t *testing.T) {
 
 func TestG7_newerSchemaIsRefused(t *testing.T) {
 	t.Run("of the store", func(t *testing.T) {
-		m := store.NewMemory()
+		m := conformance.NewMemory()
 		defer m.Close()
 		mustPut(t, m, "/kura/v1/staging/schema", `{"schema":1,"generation":1,"value":{"version":2}}`)
 		err := store.NewRecords(m, "staging").Prepare(t.Context())
@@ -219,13 +221,13 @@ func TestRecords_conflictNamesTheRecord(t *testing.T) {
 	tx.RequireIntent(intent)
 	tx.PutAccount(account, fleet.Account{ID: "acme", Handle: "other"})
 	_, err := tx.Commit(t.Context())
-	if !store.IsConflict(err) {
+	if !kv.IsConflict(err) {
 		t.Fatalf("err = %v, want a conflict", err)
 	}
 	wantError(t, err, `account "acme"`, "changed by somebody else")
 	tx = r.Begin()
 	tx.PutAccount(store.Versioned[fleet.Account]{}, fleet.Account{ID: "acme"})
-	if _, err := tx.Commit(t.Context()); !store.IsConflict(err) {
+	if _, err := tx.Commit(t.Context()); !kv.IsConflict(err) {
 		t.Errorf("a second creation: %v, want a conflict", err)
 	}
 }
@@ -242,7 +244,7 @@ func TestRecords_unansweredStoreIsUnavailable(t *testing.T) {
 	_, revisionErr := r.Revision(t.Context())
 	_, portsErr := r.PortsTaken(t.Context(), "local")
 	for call, err := range map[string]error{"commit": commitErr, "get": getErr, "list": listErr, "gather": gatherErr, "revision": revisionErr, "ports": portsErr} {
-		if fleet.CodeOf(err) != fleet.CodeUnavailable || !errors.Is(err, store.ErrClosed) {
+		if fleet.CodeOf(err) != fleet.CodeUnavailable || !errors.Is(err, kv.ErrClosed) {
 			t.Errorf("%s: %v, want unavailable because the store is closed", call, err)
 		}
 	}
@@ -251,7 +253,7 @@ func TestRecords_unansweredStoreIsUnavailable(t *testing.T) {
 func TestRecords_tooLargeChangeSaysSo(t *testing.T) {
 	r, _ := records(t)
 	tx := r.Begin()
-	for i := range store.MaxOps + 1 {
+	for i := range kv.MaxOps + 1 {
 		tx.PutAccount(store.Versioned[fleet.Account]{}, fleet.Account{ID: fmt.Sprintf("a%d", i)})
 	}
 	_, err := tx.Commit(t.Context())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Reservation names something that one server at most may hold (H4, C12): a host, an
@@ -204,15 +205,15 @@ const holdersPage = 1000
 // eachHolder goes through the reservations of a folder. One that cannot be read is left
 // alone.
 func (r *Records) eachHolder(ctx context.Context, folder string, f func(Reservation, Versioned[Holder])) error {
-	for o := (ListOptions{Limit: holdersPage}); ; {
+	for o := (kv.ListOptions{Limit: holdersPage}); ; {
 		page, err := r.store.List(ctx, r.prefix+folder, o)
 		if err != nil {
 			return unavailable("list "+strings.TrimSuffix(folder, "/"), err)
 		}
-		for _, kv := range page.Items {
-			o.After = kv.Key
-			if h, err := decode[Holder](kv); err == nil {
-				f(Reservation(strings.TrimPrefix(kv.Key, r.prefix)), h)
+		for _, item := range page.Items {
+			o.After = item.Key
+			if h, err := decode[Holder](item); err == nil {
+				f(Reservation(strings.TrimPrefix(item.Key, r.prefix)), h)
 			}
 		}
 		if !page.More {
@@ -224,18 +225,18 @@ func (r *Records) eachHolder(ctx context.Context, folder string, f func(Reservat
 // PortsTaken returns the reserved host ports of a container endpoint and their owners.
 func (r *Records) PortsTaken(ctx context.Context, endpoint string) (map[int]fleet.ServerKey, error) {
 	folder := r.prefix + portsFolder + endpoint + "/"
-	page, err := r.store.List(ctx, folder, ListOptions{})
+	page, err := r.store.List(ctx, folder, kv.ListOptions{})
 	if err != nil {
 		return nil, unavailable(fmt.Sprintf("list the ports of container endpoint %q", endpoint), err)
 	}
 	taken := make(map[int]fleet.ServerKey, len(page.Items))
-	for _, kv := range page.Items {
-		port, err := strconv.Atoi(strings.TrimPrefix(kv.Key, folder))
+	for _, item := range page.Items {
+		port, err := strconv.Atoi(strings.TrimPrefix(item.Key, folder))
 		if err != nil {
 			continue
 		}
 		// A record that cannot be read still takes its port: the owner is unknown.
-		owner, _ := decode[fleet.ServerKey](kv)
+		owner, _ := decode[fleet.ServerKey](item)
 		taken[port] = owner.Value
 	}
 	return taken, nil
@@ -269,7 +270,7 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 			return err
 		}
 		if mine := (Holder{ServerKey: c.owner}); at.Value == mine {
-			tx.compare(Unchanged(string(res), at.Revision))
+			tx.compare(kv.Unchanged(string(res), at.Revision))
 		} else {
 			put(tx, string(res), at, mine)
 		}
@@ -305,13 +306,13 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 		case at.Value.KeptFrom("", tx.now).IsZero():
 			tx.remove(string(res), at.Revision)
 		default: // it stays the account's (H10)
-			tx.compare(Unchanged(string(res), at.Revision))
+			tx.compare(kv.Unchanged(string(res), at.Revision))
 		}
 		held = slices.DeleteFunc(held, func(h Reservation) bool { return h == res })
 	}
 	slices.Sort(held)
 	if slices.Equal(held, record.Value.Held) {
-		tx.compare(Unchanged(claimsKey(c.owner), record.Revision))
+		tx.compare(kv.Unchanged(claimsKey(c.owner), record.Revision))
 		return nil
 	}
 	put(tx, claimsKey(c.owner), record, Claims{Held: held})
@@ -333,7 +334,7 @@ func (c *claim) takeShare(ctx context.Context, tx *Tx, res Reservation) error {
 	switch at.Value.ServerKey {
 	case whole.ServerKey:
 		if at.Value == whole {
-			tx.compare(Unchanged(key, at.Revision))
+			tx.compare(kv.Unchanged(key, at.Revision))
 			return nil
 		} // else it had given it up
 	case c.owner:
@@ -382,7 +383,7 @@ func (c *claim) free(ctx context.Context, tx *Tx, res Reservation, h Holder) err
 		if err == nil && (len(sharers) > 0 || !used.Until.IsZero()) {
 			err = used
 		}
-		tx.compare(NoneUnder(shares(host)))
+		tx.compare(kv.NoneUnder(shares(host)))
 		return err
 	}
 	if h.Until == nil || !used.Until.IsZero() {

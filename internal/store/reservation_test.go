@@ -12,6 +12,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func TestH4_aReservationHasOneOwner(t *testing.T) {
@@ -32,7 +33,7 @@ func TestH4_aReservationHasOneOwner(t *testing.T) {
 	tx.Claim(other, host)
 	_, err := tx.Commit(t.Context())
 	used, ok := errors.AsType[*store.UsedError](err)
-	if !ok || used.Server != acme || used.Reservation != host || store.IsConflict(err) {
+	if !ok || used.Server != acme || used.Reservation != host || kv.IsConflict(err) {
 		t.Fatalf("err = %v, want that acme/eu uses it", err)
 	}
 	wantError(t, err, `host "x.kura.test" is already used by server acme/eu`)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const (
@@ -37,6 +38,6 @@ func (r *Records) spare(ctx context.Context) error {
 	if !r.room.reserved.Load() {
 		return nil
 	}
-	return &fleet.Error{Code: fleet.CodeUnavailable, Err: ErrReserved, Message: "the store is at nine tenths of its quota, and kurad keeps the rest for pausing, revoking, deleting and abandoning; " +
+	return &fleet.Error{Code: fleet.CodeUnavailable, Err: kv.ErrReserved, Message: "the store is at nine tenths of its quota, and kurad keeps the rest for pausing, revoking, deleting and abandoning; " +
 		"make room: remove what is not needed, or give it a larger quota"}
 }

@@ -10,25 +10,27 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // filling is a store that says how full it is.
 type filling struct {
-	store.Store
+	kv.Store
 	reserved atomic.Bool
 	asked    atomic.Int64
 }
 
-func (f *filling) Health(context.Context) (store.Health, error) {
+func (f *filling) Health(context.Context) (kv.Health, error) {
 	f.asked.Add(1)
-	return store.Health{Size: 91, Quota: 100, Reserved: f.reserved.Load(), Full: f.reserved.Load()}, nil
+	return kv.Health{Size: 91, Quota: 100, Reserved: f.reserved.Load(), Full: f.reserved.Load()}, nil
 }
 
 // Near the quota nothing new is made and no turn is stored; what an operator needs then goes on.
 func TestG12_aReserveIsKeptForWhatAnOperatorNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		below := &filling{Store: store.NewMemory()}
+		below := &filling{Store: conformance.NewMemory()}
 		r := store.NewRecords(below, "staging")
 		if err := r.Prepare(ctx); err != nil {
 			t.Fatal(err)
@@ -42,7 +44,7 @@ func TestG12_aReserveIsKeptForWhatAnOperatorNeeds(t *testing.T) {
 
 		refused := func(what string, err error) {
 			t.Helper()
-			if !errors.Is(err, store.ErrReserved) || fleet.CodeOf(err) != fleet.CodeUnavailable {
+			if !errors.Is(err, kv.ErrReserved) || fleet.CodeOf(err) != fleet.CodeUnavailable {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // restoringKey marks records that are being restored: there is no schema record until all
@@ -15,15 +16,15 @@ import (
 const restoringKey = "restoring"
 
 const (
-	restoreOps   = MaxOps - 8
-	restoreBytes = MaxBytes / 2
+	restoreOps   = kv.MaxOps - 8
+	restoreBytes = kv.MaxBytes / 2
 )
 
 // Restore writes the records of a snapshot into a store that has none of that
 // environment. It reads the whole snapshot first, so one that is damaged changes
 // nothing. The records get a store id of their own: cursors of the old one are foreign to
 // them. One that was broken off is begun anew by another.
-func Restore(ctx context.Context, s Store, environment string, from io.ReadSeeker) (Snapshot, error) {
+func Restore(ctx context.Context, s kv.Store, environment string, from io.ReadSeeker) (Snapshot, error) {
 	snapshot, err := Verify(from)
 	if err != nil {
 		return Snapshot{}, err
@@ -53,20 +54,20 @@ func Restore(ctx context.Context, s Store, environment string, from io.ReadSeeke
 // restore writes records in transactions that each compare its mark.
 type restore struct {
 	records *Records
-	mark    Compare
-	ops     []Op
+	mark    kv.Compare
+	ops     []kv.Op
 	size    int
 }
 
 // begin sets the mark and removes what a restore that was broken off has left.
 func (w *restore) begin(ctx context.Context) error {
 	r := w.records
-	page, err := r.store.List(ctx, r.prefix, ListOptions{Limit: 1})
+	page, err := r.store.List(ctx, r.prefix, kv.ListOptions{Limit: 1})
 	if err != nil {
 		return err
 	}
 	mark, err := r.store.Get(ctx, r.prefix+restoringKey)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
 	if len(page.Items) > 0 && mark.Revision == 0 {
@@ -76,24 +77,24 @@ func (w *restore) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ifs := []Compare{Absent(r.prefix + schemaKey), Unchanged(r.prefix+restoringKey, mark.Revision)}
+	ifs := []kv.Compare{kv.Absent(r.prefix + schemaKey), kv.Unchanged(r.prefix+restoringKey, mark.Revision)}
 	if mark.Revision == 0 {
-		ifs = []Compare{NoneUnder(r.prefix)}
+		ifs = []kv.Compare{kv.NoneUnder(r.prefix)}
 	}
-	revision, err := r.store.Txn(ctx, Txn{If: ifs, Then: []Op{Put(r.prefix+restoringKey, value)}})
+	revision, err := r.store.Txn(ctx, kv.Txn{If: ifs, Then: []kv.Op{kv.Put(r.prefix+restoringKey, value)}})
 	if err != nil {
 		return w.interrupted(err)
 	}
-	w.mark = Unchanged(r.prefix+restoringKey, revision)
+	w.mark = kv.Unchanged(r.prefix+restoringKey, revision)
 	after := ""
 	for {
-		page, err := r.store.List(ctx, r.prefix, ListOptions{Limit: restoreOps, After: after})
+		page, err := r.store.List(ctx, r.prefix, kv.ListOptions{Limit: restoreOps, After: after})
 		if err != nil {
 			return err
 		}
-		for _, kv := range page.Items {
-			if after = kv.Key; kv.Key != w.mark.Key {
-				w.ops = append(w.ops, Delete(kv.Key))
+		for _, item := range page.Items {
+			if after = item.Key; item.Key != w.mark.Key {
+				w.ops = append(w.ops, kv.Delete(item.Key))
 			}
 		}
 		if err := w.flush(ctx); err != nil || !page.More {
@@ -109,7 +110,7 @@ func (w *restore) put(ctx context.Context, key string, value []byte) error {
 			return err
 		}
 	}
-	w.ops = append(w.ops, Put(key, value))
+	w.ops = append(w.ops, kv.Put(key, value))
 	w.size += len(key) + len(value)
 	return nil
 }
@@ -118,7 +119,7 @@ func (w *restore) flush(ctx context.Context) error {
 	if len(w.ops) == 0 {
 		return nil
 	}
-	_, err := w.records.store.Txn(ctx, Txn{If: []Compare{w.mark}, Then: w.ops})
+	_, err := w.records.store.Txn(ctx, kv.Txn{If: []kv.Compare{w.mark}, Then: w.ops})
 	w.ops, w.size = nil, 0
 	return w.interrupted(err)
 }
@@ -132,15 +133,15 @@ func (w *restore) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.records.store.Txn(ctx, Txn{
-		If:   []Compare{w.mark, Absent(w.records.prefix + schemaKey)},
-		Then: []Op{Put(w.records.prefix+schemaKey, value), Delete(w.mark.Key)},
+	_, err = w.records.store.Txn(ctx, kv.Txn{
+		If:   []kv.Compare{w.mark, kv.Absent(w.records.prefix + schemaKey)},
+		Then: []kv.Op{kv.Put(w.records.prefix+schemaKey, value), kv.Delete(w.mark.Key)},
 	})
 	return w.interrupted(err)
 }
 
 func (w *restore) interrupted(err error) error {
-	if IsConflict(err) {
+	if kv.IsConflict(err) {
 		return fmt.Errorf("somebody else writes to it, another restore perhaps: %w", err)
 	}
 	return err

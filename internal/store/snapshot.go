@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const (
 	snapshotFormat  = "kura-snapshot"
 	snapshotVersion = 1
 	snapshotPage    = 500
-	snapshotLine    = 4 * MaxBytes // more than any record takes
+	snapshotLine    = 4 * kv.MaxBytes // more than any record takes
 )
 
 // KindOther counts what a snapshot holds besides the known kinds. No record is of it.
@@ -79,7 +80,7 @@ func kindOf(key string) Kind {
 
 // Save writes a snapshot of all records, as they are at one revision, to w.
 func (r *Records) Save(ctx context.Context, w io.Writer) (Snapshot, error) {
-	page, err := r.store.List(ctx, r.prefix, ListOptions{Limit: snapshotPage})
+	page, err := r.store.List(ctx, r.prefix, kv.ListOptions{Limit: snapshotPage})
 	if err != nil {
 		return Snapshot{}, unavailable("read the records", err)
 	}
@@ -91,9 +92,9 @@ func (r *Records) Save(ctx context.Context, w io.Writer) (Snapshot, error) {
 	s := header.info()
 	out.line(header)
 	for {
-		for _, kv := range page.Items {
-			if key := strings.TrimPrefix(kv.Key, r.prefix); kept(key) && kindOf(key) != KindTry { // it names a revision of this store
-				out.line(snapshotRecord{key, kv.Value})
+		for _, item := range page.Items {
+			if key := strings.TrimPrefix(item.Key, r.prefix); kept(key) && kindOf(key) != KindTry { // it names a revision of this store
+				out.line(snapshotRecord{key, item.Value})
 				s.add(key)
 			}
 		}
@@ -101,7 +102,7 @@ func (r *Records) Save(ctx context.Context, w io.Writer) (Snapshot, error) {
 			break
 		}
 		after := page.Items[len(page.Items)-1].Key
-		if page, err = r.store.List(ctx, r.prefix, ListOptions{Limit: snapshotPage, After: after, Revision: header.Revision}); err != nil {
+		if page, err = r.store.List(ctx, r.prefix, kv.ListOptions{Limit: snapshotPage, After: after, Revision: header.Revision}); err != nil {
 			return Snapshot{}, unavailable("read the records", err)
 		}
 	}

@@ -14,12 +14,14 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const staging = "/kura/v1/staging/"
 
 // furnish makes records of every kind in a store and returns them.
-func furnish(t *testing.T, s store.Store) *store.Records {
+func furnish(t *testing.T, s kv.Store) *store.Records {
 	t.Helper()
 	r := prepared(t, s)
 	declare(t, r, acme)
@@ -40,7 +42,7 @@ func furnish(t *testing.T, s store.Store) *store.Records {
 	return r
 }
 
-func prepared(t *testing.T, s store.Store) *store.Records {
+func prepared(t *testing.T, s kv.Store) *store.Records {
 	t.Helper()
 	r := store.NewRecords(s, "staging")
 	if err := r.Prepare(t.Context()); err != nil {
@@ -60,23 +62,23 @@ func save(t *testing.T, r *store.Records) ([]byte, store.Snapshot) {
 }
 
 // contents are the records of staging that a snapshot carries, with their values.
-func contents(t *testing.T, s store.Store) map[string]string {
+func contents(t *testing.T, s kv.Store) map[string]string {
 	t.Helper()
-	page, err := s.List(t.Context(), staging, store.ListOptions{})
+	page, err := s.List(t.Context(), staging, kv.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
-	for _, kv := range page.Items {
-		key := strings.TrimPrefix(kv.Key, staging)
+	for _, item := range page.Items {
+		key := strings.TrimPrefix(item.Key, staging)
 		if key != "schema" && !strings.HasPrefix(key, "leader/") {
-			out[key] = string(kv.Value)
+			out[key] = string(item.Value)
 		}
 	}
 	return out
 }
 
-func restored(t *testing.T, from *store.Records, snapshot []byte, target store.Store) *store.Records {
+func restored(t *testing.T, from *store.Records, snapshot []byte, target kv.Store) *store.Records {
 	t.Helper()
 	if _, err := store.Restore(t.Context(), target, "staging", bytes.NewReader(snapshot)); err != nil {
 		t.Fatal(err)
@@ -95,7 +97,7 @@ func restored(t *testing.T, from *store.Records, snapshot []byte, target store.S
 }
 
 func TestG7_snapshotMovesAllRecordsToAnotherStore(t *testing.T) {
-	memory := store.NewMemory()
+	memory := conformance.NewMemory()
 	defer memory.Close()
 	r := furnish(t, memory)
 	snapshot, info := save(t, r)
@@ -116,13 +118,13 @@ func TestG7_snapshotMovesAllRecordsToAnotherStore(t *testing.T) {
 		t.Errorf("a restored server reads as %+v", g)
 	}
 	again, _ := save(t, grown)
-	back := store.NewMemory()
+	back := conformance.NewMemory()
 	defer back.Close()
 	restored(t, grown, again, back)
 }
 
 func TestG7_snapshotShowsOneRevision(t *testing.T) {
-	m := store.NewMemory()
+	m := conformance.NewMemory()
 	defer m.Close()
 	r := furnish(t, m)
 	want := contents(t, m)
@@ -135,7 +137,7 @@ func TestG7_snapshotShowsOneRevision(t *testing.T) {
 	if _, err := r.Save(t.Context(), writer); err != nil {
 		t.Fatal(err)
 	}
-	target := store.NewMemory()
+	target := conformance.NewMemory()
 	defer target.Close()
 	if _, err := store.Restore(t.Context(), target, "staging", bytes.NewReader(b.Bytes())); err != nil {
 		t.Fatal(err)
@@ -150,12 +152,12 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestG7_damagedSnapshotIsRefusedAndChangesNothing(t *testing.T) {
-	m := store.NewMemory()
+	m := conformance.NewMemory()
 	defer m.Close()
 	r := prepared(t, m)
 	declare(t, r, acme)
 	snapshot, _ := save(t, r)
-	target := store.NewMemory()
+	target := conformance.NewMemory()
 	defer target.Close()
 	refused := func(what string, damaged []byte) {
 		t.Helper()
@@ -175,18 +177,18 @@ func TestG7_damagedSnapshotIsRefusedAndChangesNothing(t *testing.T) {
 	refused("written twice", append(bytes.Clone(snapshot), snapshot...))
 	refused("something after its end", append(bytes.Clone(snapshot), '\n'))
 	refused("no snapshot", []byte("hello\n"))
-	if page, err := target.List(t.Context(), "/", store.ListOptions{}); err != nil || page.Revision != 1 {
+	if page, err := target.List(t.Context(), "/", kv.ListOptions{}); err != nil || page.Revision != 1 {
 		t.Errorf("a refused snapshot was written: %+v, %v", page, err)
 	}
 }
 
 func TestG7_snapshotThatDoesNotFitIsRefused(t *testing.T) {
-	m := store.NewMemory()
+	m := conformance.NewMemory()
 	defer m.Close()
 	r := prepared(t, m)
 	declare(t, r, acme)
 	snapshot, _ := save(t, r)
-	empty := store.NewMemory()
+	empty := conformance.NewMemory()
 	defer empty.Close()
 	_, err := store.Restore(t.Context(), empty, "canary", bytes.NewReader(snapshot))
 	wantError(t, err, `"staging"`, `"canary"`)
@@ -198,7 +200,7 @@ func TestG7_snapshotThatDoesNotFitIsRefused(t *testing.T) {
 	future := resealed(snapshot, func(s string) string { return strings.Replace(s, `"version":1,`, `"version":2,`, 1) })
 	_, err = store.Verify(bytes.NewReader(future))
 	wantError(t, err, "format 2", "at least as new")
-	if page, err := empty.List(t.Context(), "/", store.ListOptions{}); err != nil || page.Revision != 1 {
+	if page, err := empty.List(t.Context(), "/", kv.ListOptions{}); err != nil || page.Revision != 1 {
 		t.Errorf("a refused snapshot was written: %+v, %v", page, err)
 	}
 }
@@ -212,13 +214,13 @@ func resealed(snapshot []byte, change func(string) string) []byte {
 
 // faulty is a store whose process is killed at its nth transaction.
 type faulty struct {
-	store.Store
+	kv.Store
 	left int
 }
 
 var errKilled = errors.New("killed")
 
-func (f *faulty) Txn(ctx context.Context, x store.Txn) (int64, error) {
+func (f *faulty) Txn(ctx context.Context, x kv.Txn) (int64, error) {
 	if f.left--; f.left < 0 {
 		return 0, errKilled
 	}
@@ -226,11 +228,11 @@ func (f *faulty) Txn(ctx context.Context, x store.Txn) (int64, error) {
 }
 
 func TestG7_restoreThatWasBrokenOffIsBegunAnew(t *testing.T) {
-	m := store.NewMemory()
+	m := conformance.NewMemory()
 	defer m.Close()
 	r := furnish(t, m)
 	snapshot, _ := save(t, r)
-	target := store.NewMemory()
+	target := conformance.NewMemory()
 	defer target.Close()
 	broken := 0
 	for n := 0; ; n++ {
@@ -255,11 +257,11 @@ func TestG7_restoreThatWasBrokenOffIsBegunAnew(t *testing.T) {
 }
 
 func TestG7_twoRestoresAtOnceDoNotMix(t *testing.T) {
-	m := store.NewMemory()
+	m := conformance.NewMemory()
 	defer m.Close()
 	r := furnish(t, m)
 	snapshot, _ := save(t, r)
-	target := store.NewMemory()
+	target := conformance.NewMemory()
 	defer target.Close()
 	// The second begins when the first is half done, and is believed.
 	overtaken := &overtake{Store: target, at: 4, then: func() {
@@ -276,12 +278,12 @@ func TestG7_twoRestoresAtOnceDoNotMix(t *testing.T) {
 
 // overtake does something before its nth transaction.
 type overtake struct {
-	store.Store
+	kv.Store
 	at   int
 	then func()
 }
 
-func (o *overtake) Txn(ctx context.Context, x store.Txn) (int64, error) {
+func (o *overtake) Txn(ctx context.Context, x kv.Txn) (int64, error) {
 	if o.at--; o.at == 0 {
 		o.then()
 	}

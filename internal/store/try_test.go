@@ -6,6 +6,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // A claim beside the status is refused, and over, with any change of what it goes on from; it
@@ -20,7 +21,7 @@ func TestG12_aClaimBelongsToOneStatus(t *testing.T) {
 	g := gather(t, r, acme)
 	claim := fleet.TryWrite{Key: acme, IntentRevision: g.IntentRevision, Try: fleet.Try{Status: g.StatusRevision, Tries: 1}}
 	revision := must[int64](t)(r.CommitTry(ctx, claim))
-	if _, err := r.CommitTry(ctx, claim); !store.IsConflict(err) {
+	if _, err := r.CommitTry(ctx, claim); !kv.IsConflict(err) {
 		t.Errorf("a second claim in the place of the same one: %v", err)
 	}
 	if g = gather(t, r, acme); g.Try == nil || g.TryRevision != revision || g.Try.Tries != 1 {
@@ -39,7 +40,7 @@ func TestG12_aClaimBelongsToOneStatus(t *testing.T) {
 	if err := r.CommitTurn(ctx, turnOf(acme, g, "second")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.CommitTry(ctx, claim); !store.IsConflict(err) {
+	if _, err := r.CommitTry(ctx, claim); !kv.IsConflict(err) {
 		t.Errorf("a claim on a status that has changed: %v", err)
 	}
 	if g = gather(t, r, acme); g.Try != nil || g.TryRevision != revision {
@@ -47,7 +48,7 @@ func TestG12_aClaimBelongsToOneStatus(t *testing.T) {
 	}
 	claim.Try.Status = g.StatusRevision
 	claim.IntentRevision++
-	if _, err := r.CommitTry(ctx, claim); !store.IsConflict(err) {
+	if _, err := r.CommitTry(ctx, claim); !kv.IsConflict(err) {
 		t.Errorf("a claim on another intent: %v", err)
 	}
 	claim.IntentRevision--

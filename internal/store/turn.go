@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // releaseAtOnce is how many reservations one transaction of a removal gives back, so
@@ -22,7 +23,7 @@ func (r *Records) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 	tx := r.Begin()
 	tx.grow(w.Status.Status != fleet.StatusDestroying && w.Status.Status != fleet.StatusDestroyed)
 	if w.Port == nil {
-		tx.compare(Unchanged(intentKey(w.Key), w.IntentRevision))
+		tx.compare(kv.Unchanged(intentKey(w.Key), w.IntentRevision))
 	} else {
 		intent, err := expect[fleet.Intent](ctx, r, intentKey(w.Key), w.IntentRevision)
 		if err != nil {
@@ -47,7 +48,7 @@ func (r *Records) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 	tx.AddEvent(w.Events...)
 	if len(w.Freed) > 0 {
 		// A renamed account may be about to need a host again, which its write has seen held.
-		tx.compare(Unchanged(lockKey, w.UnlockedAt))
+		tx.compare(kv.Unchanged(lockKey, w.UnlockedAt))
 		for _, host := range w.Freed {
 			tx.Release(w.Key, ReserveHost(host))
 		}
@@ -60,8 +61,8 @@ func (r *Records) CommitTurn(ctx context.Context, w fleet.TurnWrite) error {
 // the same comparisons as a turn, and returns its revision.
 func (r *Records) CommitTry(ctx context.Context, w fleet.TryWrite) (int64, error) {
 	tx := r.Begin()
-	tx.compare(Unchanged(intentKey(w.Key), w.IntentRevision))
-	tx.compare(Unchanged(statusKey(w.Key), w.Try.Status))
+	tx.compare(kv.Unchanged(intentKey(w.Key), w.IntentRevision))
+	tx.compare(kv.Unchanged(statusKey(w.Key), w.Try.Status))
 	put(tx, tryKey(w.Key), Versioned[fleet.Try]{Revision: w.TryRevision}, w.Try)
 	return tx.Commit(ctx)
 }
@@ -71,7 +72,7 @@ func (r *Records) CommitTry(ctx context.Context, w fleet.TryWrite) (int64, error
 func expect[T any](ctx context.Context, r *Records, key string, revision int64) (Versioned[T], error) {
 	v, err := fetch[T](ctx, r, key)
 	if err == nil && v.Revision != revision {
-		err = &ConflictError{Key: r.prefix + key, What: describe(key)}
+		err = &kv.ConflictError{Key: r.prefix + key, What: describe(key)}
 	}
 	return v, err
 }
@@ -89,10 +90,10 @@ func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 		last := len(held) <= releaseAtOnce
 
 		tx := r.Begin()
-		tx.compare(Unchanged(intentKey(w.Key), w.IntentRevision))
-		tx.compare(Unchanged(statusKey(w.Key), w.StatusRevision))
+		tx.compare(kv.Unchanged(intentKey(w.Key), w.IntentRevision))
+		tx.compare(kv.Unchanged(statusKey(w.Key), w.StatusRevision))
 		if w.Latest != nil {
-			tx.compare(Unchanged(deploymentKey(w.Key, w.Latest.Seq), w.LatestRevision))
+			tx.compare(kv.Unchanged(deploymentKey(w.Key, w.Latest.Seq), w.LatestRevision))
 		}
 		callers := len(tx.ifs)
 		for _, res := range held[:min(len(held), releaseAtOnce)] {
@@ -113,8 +114,8 @@ func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 		}
 		if last {
 			tx.remove(claimsKey(w.Key), claims.Revision)
-			tx.then = append(tx.then, Delete(intentKey(w.Key)), Delete(statusKey(w.Key)), Delete(tryKey(w.Key)),
-				Delete(accountRef(w.Key)), DeletePrefix(deploymentFolder(w.Key)))
+			tx.then = append(tx.then, kv.Delete(intentKey(w.Key)), kv.Delete(statusKey(w.Key)), kv.Delete(tryKey(w.Key)),
+				kv.Delete(accountRef(w.Key)), kv.DeletePrefix(deploymentFolder(w.Key)))
 			if err := tx.appendEvents(ctx, w.Events); err != nil {
 				return err
 			}
@@ -128,7 +129,7 @@ func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 			return tx.err
 		}
 		_, err = tx.run(ctx)
-		if conflict, ok := errors.AsType[*ConflictError](err); ok {
+		if conflict, ok := errors.AsType[*kv.ConflictError](err); ok {
 			if !(&Tx{records: r, ifs: tx.ifs[:callers]}).names(conflict.Key) {
 				continue // what was read here has changed: read it again
 			}

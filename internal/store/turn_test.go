@@ -10,6 +10,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // turnOf is the write of a turn that has gathered g.
@@ -112,7 +113,7 @@ func TestP17_statusAgainstAChangedIntentIsRefused(t *testing.T) {
 				test.change(t, r)
 				before := must[int64](t)(r.Revision(ctx))
 				err := r.CommitTurn(ctx, w)
-				if !store.IsConflict(err) {
+				if !kv.IsConflict(err) {
 					t.Fatalf("err = %v, want a conflict", err)
 				}
 				wantError(t, err, test.names)
@@ -157,10 +158,10 @@ func TestP18_removalTakesEverythingButEvents(t *testing.T) {
 	if err := r.CommitTurn(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	page := must[store.Page](t)(m.List(t.Context(), "/kura/v1/staging/", store.ListOptions{}))
+	page := must[kv.Page](t)(m.List(t.Context(), "/kura/v1/staging/", kv.ListOptions{}))
 	var left []string
-	for _, kv := range page.Items {
-		left = append(left, strings.TrimPrefix(kv.Key, "/kura/v1/staging/"))
+	for _, item := range page.Items {
+		left = append(left, strings.TrimPrefix(item.Key, "/kura/v1/staging/"))
 	}
 	want := []string{
 		"accounts/acme", "deployments/eu-2/acme/0000000001", "events/eu/acme/01", "events/eu/acme/02",

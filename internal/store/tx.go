@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // MaxDeployments is how many deployments of a server are kept, the newest ones.
@@ -21,8 +22,8 @@ const MaxDeployments = 50
 type Tx struct {
 	records *Records
 	now     time.Time
-	ifs     []Compare
-	then    []Op
+	ifs     []kv.Compare
+	then    []kv.Op
 	claims  []*claim
 	events  []fleet.Event
 	err     error
@@ -47,8 +48,8 @@ func (tx *Tx) PutAccount(prev Versioned[fleet.Account], v fleet.Account) {
 // DeleteAccount removes an account that no server needs and no cache endpoint is of.
 func (tx *Tx) DeleteAccount(v Versioned[fleet.Account]) {
 	tx.remove(accountsFolder+v.Value.ID, v.Revision)
-	tx.compare(NoneUnder(accountRefs(v.Value.ID)))
-	tx.compare(NoneUnder(endpointFolder(v.Value.ID)))
+	tx.compare(kv.NoneUnder(accountRefs(v.Value.ID)))
+	tx.compare(kv.NoneUnder(endpointFolder(v.Value.ID)))
 }
 
 // KeepHandle keeps a name of an account for it that it gives up (H10).
@@ -59,7 +60,7 @@ func (tx *Tx) KeepHandle(account, handle string, until time.Time) {
 
 // ForgetHandle ends the keeping of a name that an account has again.
 func (tx *Tx) ForgetHandle(handle string) {
-	tx.then = append(tx.then, Delete(string(ReserveHandle(handle))))
+	tx.then = append(tx.then, kv.Delete(string(ReserveHandle(handle))))
 }
 
 // Forget removes the reservation of what was given up by a server or an account that does
@@ -67,13 +68,13 @@ func (tx *Tx) ForgetHandle(handle string) {
 func (tx *Tx) Forget(res Reservation, h Versioned[Holder]) {
 	tx.remove(string(res), h.Revision)
 	if host, _, ok := res.Host(); ok {
-		tx.compare(NoneUnder(shares(host)))
+		tx.compare(kv.NoneUnder(shares(host)))
 	}
 }
 
 // RequireAccount makes the transaction fail if the account changes or goes.
 func (tx *Tx) RequireAccount(v Versioned[fleet.Account]) {
-	tx.compare(Unchanged(accountsFolder+v.Value.ID, v.Revision))
+	tx.compare(kv.Unchanged(accountsFolder+v.Value.ID, v.Revision))
 }
 
 // PutTemplate stores a host template in place of prev.
@@ -85,12 +86,12 @@ func (tx *Tx) PutTemplate(prev Versioned[fleet.HostTemplate], v fleet.HostTempla
 // DeleteTemplate removes a host template that no region uses.
 func (tx *Tx) DeleteTemplate(v Versioned[fleet.HostTemplate]) {
 	tx.remove(templatesFolder+v.Value.Name, v.Revision)
-	tx.compare(NoneUnder(templateRefs(v.Value.Name)))
+	tx.compare(kv.NoneUnder(templateRefs(v.Value.Name)))
 }
 
 // RequireTemplate makes the transaction fail if the host template changes or goes.
 func (tx *Tx) RequireTemplate(v Versioned[fleet.HostTemplate]) {
-	tx.compare(Unchanged(templatesFolder+v.Value.Name, v.Revision))
+	tx.compare(kv.Unchanged(templatesFolder+v.Value.Name, v.Revision))
 }
 
 // PutRegion stores a region in place of prev. The caller requires the templates that
@@ -101,7 +102,7 @@ func (tx *Tx) PutRegion(prev Versioned[fleet.Region], v fleet.Region) {
 	before, after := templateNames(prev.Value), templateNames(v)
 	for _, name := range before {
 		if !slices.Contains(after, name) {
-			tx.then = append(tx.then, Delete(templateRef(name, v.Name)))
+			tx.then = append(tx.then, kv.Delete(templateRef(name, v.Name)))
 		}
 	}
 	for _, name := range after {
@@ -114,15 +115,15 @@ func (tx *Tx) PutRegion(prev Versioned[fleet.Region], v fleet.Region) {
 // DeleteRegion removes a region in which no server is.
 func (tx *Tx) DeleteRegion(v Versioned[fleet.Region]) {
 	tx.remove(regionsFolder+v.Value.Name, v.Revision)
-	tx.compare(NoneUnder(serversFolder + v.Value.Name + "/"))
+	tx.compare(kv.NoneUnder(serversFolder + v.Value.Name + "/"))
 	for _, name := range templateNames(v.Value) {
-		tx.then = append(tx.then, Delete(templateRef(name, v.Value.Name)))
+		tx.then = append(tx.then, kv.Delete(templateRef(name, v.Value.Name)))
 	}
 }
 
 // RequireRegion makes the transaction fail if the region changes or goes.
 func (tx *Tx) RequireRegion(v Versioned[fleet.Region]) {
-	tx.compare(Unchanged(regionsFolder+v.Value.Name, v.Revision))
+	tx.compare(kv.Unchanged(regionsFolder+v.Value.Name, v.Revision))
 }
 
 // PutIntent stores a server's declaration in place of prev; its generation is v's own.
@@ -144,7 +145,7 @@ func (tx *Tx) PutIntent(prev Versioned[fleet.Intent], v fleet.Intent) {
 
 // RequireIntent makes the transaction fail if the server's declaration changes or goes.
 func (tx *Tx) RequireIntent(v Versioned[fleet.Intent]) {
-	tx.compare(Unchanged(intentKey(v.Value.Key()), v.Revision))
+	tx.compare(kv.Unchanged(intentKey(v.Value.Key()), v.Revision))
 }
 
 // PutDeployment stores a deployment in place of prev. Adding one forgets the one that
@@ -154,7 +155,7 @@ func (tx *Tx) PutDeployment(prev Versioned[fleet.Deployment], v fleet.Deployment
 	tx.grow(!prev.Exists())
 	put(tx, deploymentKey(k, v.Seq), prev, v)
 	if !prev.Exists() && v.Seq > MaxDeployments {
-		tx.then = append(tx.then, Delete(deploymentKey(k, v.Seq-MaxDeployments)))
+		tx.then = append(tx.then, kv.Delete(deploymentKey(k, v.Seq-MaxDeployments)))
 	}
 }
 
@@ -197,7 +198,7 @@ func (tx *Tx) DeleteToken(v Versioned[fleet.Token]) {
 }
 
 // RequireNoTokens makes the transaction fail with a conflict if there is any token.
-func (tx *Tx) RequireNoTokens() { tx.compare(NoneUnder(tokensFolder)) }
+func (tx *Tx) RequireNoTokens() { tx.compare(kv.NoneUnder(tokensFolder)) }
 
 // Claim takes a reservation for a server; it may hold it already. If another server
 // has it, Commit returns a *UsedError that names that server. The same transaction puts
@@ -256,7 +257,7 @@ func (tx *Tx) Commit(ctx context.Context) (int64, error) {
 		}
 		// What Commit itself has read may have changed under it: that is no conflict of
 		// the caller's.
-		if conflict, ok := errors.AsType[*ConflictError](err); ok && !tx.names(conflict.Key) {
+		if conflict, ok := errors.AsType[*kv.ConflictError](err); ok && !tx.names(conflict.Key) {
 			continue
 		}
 		return revision, err
@@ -266,16 +267,16 @@ func (tx *Tx) Commit(ctx context.Context) (int64, error) {
 // names reports whether the caller, and not Commit, compares key.
 func (tx *Tx) names(key string) bool {
 	key = strings.TrimPrefix(key, tx.records.prefix)
-	return slices.ContainsFunc(tx.ifs, func(c Compare) bool { return c.Key == key })
+	return slices.ContainsFunc(tx.ifs, func(c kv.Compare) bool { return c.Key == key })
 }
 
 // run sends the transaction to the store.
 func (tx *Tx) run(ctx context.Context) (int64, error) {
-	t := Txn{If: make([]Compare, 0, len(tx.ifs)+1), Then: make([]Op, 0, len(tx.then))}
+	t := kv.Txn{If: make([]kv.Compare, 0, len(tx.ifs)+1), Then: make([]kv.Op, 0, len(tx.then))}
 	if tx.records.guard != nil {
 		t.If = append(t.If, *tx.records.guard)
 	}
-	seen := map[Compare]bool{}
+	seen := map[kv.Compare]bool{}
 	for _, c := range tx.ifs {
 		if c.Key = tx.records.prefix + c.Key; !seen[c] {
 			seen[c] = true
@@ -290,25 +291,25 @@ func (tx *Tx) run(ctx context.Context) (int64, error) {
 	if err == nil {
 		return revision, nil
 	}
-	if conflict, ok := errors.AsType[*ConflictError](err); ok {
+	if conflict, ok := errors.AsType[*kv.ConflictError](err); ok {
 		if tx.records.guard != nil && conflict.Key == tx.records.guard.Key {
-			return 0, fmt.Errorf("write to the store: %w", ErrNotLeader)
+			return 0, fmt.Errorf("write to the store: %w", kv.ErrNotLeader)
 		}
 		return 0, tx.records.explain(ctx, conflict)
 	}
-	if errors.Is(err, ErrTooLarge) {
+	if errors.Is(err, kv.ErrTooLarge) {
 		return 0, &fleet.Error{Code: fleet.CodeTooLarge, Message: "the change touches too much at once; make it in smaller steps", Err: err}
 	}
-	if errors.Is(err, ErrBadTxn) {
+	if errors.Is(err, kv.ErrBadTxn) {
 		return 0, &fleet.Error{Code: fleet.CodeInternal, Message: "write to the store", Err: err}
 	}
 	return 0, unavailable("write to the store", err)
 }
 
 // explain puts a conflict into words, and one over a needed record into a UsedError.
-func (r *Records) explain(ctx context.Context, c *ConflictError) error {
+func (r *Records) explain(ctx context.Context, c *kv.ConflictError) error {
 	if c.Found == "" {
-		return &ConflictError{Key: c.Key, What: describe(strings.TrimPrefix(c.Key, r.prefix))}
+		return &kv.ConflictError{Key: c.Key, What: describe(strings.TrimPrefix(c.Key, r.prefix))}
 	}
 	key, found := strings.TrimPrefix(c.Key, r.prefix), strings.TrimPrefix(c.Found, r.prefix)
 	rest := strings.TrimSuffix(found[len(key):], "/")
@@ -345,33 +346,33 @@ func (tx *Tx) write(key string, revision int64, value func() ([]byte, error)) {
 	if err != nil && tx.err == nil {
 		tx.err = fmt.Errorf("write %s: %w", describe(key), err)
 	}
-	tx.compare(Unchanged(key, revision))
-	tx.then = append(tx.then, Put(key, b))
+	tx.compare(kv.Unchanged(key, revision))
+	tx.then = append(tx.then, kv.Put(key, b))
 }
 
 func (tx *Tx) remove(key string, revision int64) {
-	tx.compare(Unchanged(key, revision))
-	tx.then = append(tx.then, Delete(key))
+	tx.compare(kv.Unchanged(key, revision))
+	tx.then = append(tx.then, kv.Delete(key))
 }
 
 // refer writes a reference, whose existence is all it says.
 func (tx *Tx) refer(key string) { tx.then = append(tx.then, tx.sealed(key, struct{}{})) }
 
 // sealed writes a record, whatever was there.
-func (tx *Tx) sealed(key string, v any) Op {
+func (tx *Tx) sealed(key string, v any) kv.Op {
 	b, err := encode(v, 1, tx.now, tx.now)
 	if err != nil && tx.err == nil {
 		tx.err = err
 	}
-	return Put(key, b)
+	return kv.Put(key, b)
 }
 
 // writes reports whether the transaction writes the record already.
 func (tx *Tx) writes(key string) bool {
-	return slices.ContainsFunc(tx.then, func(o Op) bool { return o.Key == key })
+	return slices.ContainsFunc(tx.then, func(o kv.Op) bool { return o.Key == key })
 }
 
-func (tx *Tx) compare(c Compare) { tx.ifs = append(tx.ifs, c) }
+func (tx *Tx) compare(c kv.Compare) { tx.ifs = append(tx.ifs, c) }
 
 func (tx *Tx) claimOf(owner fleet.ServerKey) *claim {
 	for _, c := range tx.claims {

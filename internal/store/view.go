@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Pauses before the view lists or watches again after the store gave no answer.
@@ -70,13 +71,13 @@ func (v *View) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, ErrClosed) {
+		if errors.Is(err, kv.ErrClosed) {
 			return fmt.Errorf("the view of the records ended: %w", err)
 		}
-		if errors.Is(err, ErrCompacted) || v.Revision() != start {
+		if errors.Is(err, kv.ErrCompacted) || v.Revision() != start {
 			pause = viewPauseMin
 		}
-		if errors.Is(err, ErrCompacted) {
+		if errors.Is(err, kv.ErrCompacted) {
 			continue
 		}
 		v.log.Warn("the view of the records lost its watch and lists again", "error", err, "pause", pause)
@@ -111,7 +112,7 @@ func (v *View) follow(ctx context.Context) error {
 		v.apply(b)
 	}
 	if err := v.records.store.Err(); err != nil {
-		return fmt.Errorf("%w: %w", ErrClosed, err)
+		return fmt.Errorf("%w: %w", kv.ErrClosed, err)
 	}
 	// A watch also ends where the store was closed: ask it.
 	if _, err := v.records.Revision(ctx); err != nil {
@@ -133,7 +134,7 @@ func (v *View) replace(next *state, revision int64) {
 }
 
 // apply takes in all changes of one revision.
-func (v *View) apply(b Batch) {
+func (v *View) apply(b kv.Batch) {
 	var updates []Update
 	var fresh []Problem
 	v.mu.Lock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // viewing runs a view until the test ends.
@@ -198,7 +199,7 @@ func TestView_malformedRecordIsReportedAndSkipped(t *testing.T) {
 	// What is mended, or goes, is no problem any more.
 	mustPut(t, m, prefix+"servers/us/acme/status", `{"schema":1,"value":{"status":"active"}}`)
 	mustPut(t, m, prefix+"deployments/us/acme/0000000001", `{"schema":1,"value":{"account":"acme","region":"us","seq":1}}`)
-	if _, err := m.Txn(t.Context(), store.Txn{Then: []store.Op{store.Delete(prefix + "regions/odd"), store.DeletePrefix(prefix + "servers/eu/")}}); err != nil {
+	if _, err := m.Txn(t.Context(), kv.Txn{Then: []kv.Op{kv.Delete(prefix + "regions/odd"), kv.DeletePrefix(prefix + "servers/eu/")}}); err != nil {
 		t.Fatal(err)
 	}
 	caughtUp(t, v, r)

@@ -14,11 +14,13 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // flaky ends watches and fails lists as a store under stress does.
 type flaky struct {
-	*store.Memory
+	*conformance.Memory
 	mu     sync.Mutex
 	budget int // batches until the watch ends
 	fails  int // lists that fail
@@ -26,7 +28,7 @@ type flaky struct {
 	err    error
 }
 
-func (f *flaky) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
+func (f *flaky) List(ctx context.Context, prefix string, o kv.ListOptions) (kv.Page, error) {
 	f.mu.Lock()
 	f.lists++
 	fail := f.fails > 0
@@ -35,17 +37,17 @@ func (f *flaky) List(ctx context.Context, prefix string, o store.ListOptions) (s
 	}
 	f.mu.Unlock()
 	if fail {
-		return store.Page{}, errors.New("no answer")
+		return kv.Page{}, errors.New("no answer")
 	}
 	return f.Memory.List(ctx, prefix, o)
 }
 
-func (f *flaky) Watch(ctx context.Context, prefix string, from int64) (<-chan store.Batch, error) {
+func (f *flaky) Watch(ctx context.Context, prefix string, from int64) (<-chan kv.Batch, error) {
 	in, err := f.Memory.Watch(ctx, prefix, from)
 	if err != nil {
 		return nil, err
 	}
-	out := make(chan store.Batch)
+	out := make(chan kv.Batch)
 	go func() {
 		defer close(out)
 		for n := 0; ; n++ {
@@ -55,7 +57,7 @@ func (f *flaky) Watch(ctx context.Context, prefix string, from int64) (<-chan st
 			if end {
 				if cause != nil {
 					select {
-					case out <- store.Batch{Err: cause}:
+					case out <- kv.Batch{Err: cause}:
 					case <-ctx.Done():
 					}
 				}
@@ -76,10 +78,10 @@ func (f *flaky) Watch(ctx context.Context, prefix string, from int64) (<-chan st
 }
 
 func TestView_listsAgainWhenTheWatchEnds(t *testing.T) {
-	for name, cause := range map[string]error{"compacted": store.ErrCompacted, "closed": nil, "broken": errors.New("stream reset")} {
+	for name, cause := range map[string]error{"compacted": kv.ErrCompacted, "closed": nil, "broken": errors.New("stream reset")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := store.NewMemory()
+				m := conformance.NewMemory()
 				defer m.Close()
 				f := &flaky{Memory: m, budget: 2, err: cause, fails: 0}
 				r := store.NewRecords(f, "staging")
@@ -149,9 +151,9 @@ func TestView_waitForEndsWithItsContext(t *testing.T) {
 func TestView_underChurnShowsWhatIsStored(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		m := store.NewMemory()
+		m := conformance.NewMemory()
 		defer m.Close()
-		f := &flaky{Memory: m, err: store.ErrCompacted, budget: rapid.IntRange(0, 5).Draw(rt, "budget")}
+		f := &flaky{Memory: m, err: kv.ErrCompacted, budget: rapid.IntRange(0, 5).Draw(rt, "budget")}
 		r := store.NewRecords(f, "staging")
 		if err := r.Prepare(ctx); err != nil {
 			rt.Fatal(err)
@@ -183,13 +185,13 @@ func TestView_underChurnShowsWhatIsStored(t *testing.T) {
 			}
 			want[k] = g.IntentRevision
 		}
-		page, err := m.List(ctx, "/kura/v1/staging/servers/", store.ListOptions{})
+		page, err := m.List(ctx, "/kura/v1/staging/servers/", kv.ListOptions{})
 		if err != nil {
 			rt.Fatal(err)
 		}
 		intents := 0
-		for _, kv := range page.Items {
-			if strings.HasSuffix(kv.Key, "/intent") {
+		for _, item := range page.Items {
+			if strings.HasSuffix(item.Key, "/intent") {
 				intents++
 			}
 		}
@@ -207,7 +209,7 @@ func TestView_underChurnShowsWhatIsStored(t *testing.T) {
 }
 
 // step does one random thing to the records.
-func step(ctx context.Context, rt *rapid.T, r *store.Records, m *store.Memory) {
+func step(ctx context.Context, rt *rapid.T, r *store.Records, m *conformance.Memory) {
 	k := fleet.ServerKey{
 		Account: rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "account"),
 		Region:  rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "region"),

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // loadPage is how many records one page of the first list holds.
@@ -61,14 +62,14 @@ func load(ctx context.Context, r *Records) (*state, int64, error) {
 	for _, folder := range []string{accountsFolder, templatesFolder, regionsFolder, tokensFolder, endpointsFolder, clustersFolder, serversFolder, eventsFolder} {
 		after := ""
 		for {
-			page, err := r.store.List(ctx, r.prefix+folder, ListOptions{Limit: loadPage, After: after, Revision: at.revision})
+			page, err := r.store.List(ctx, r.prefix+folder, kv.ListOptions{Limit: loadPage, After: after, Revision: at.revision})
 			if err != nil {
 				return nil, 0, err
 			}
 			at.revision = page.Revision
-			for _, kv := range page.Items {
-				s.apply(kv.Key[len(r.prefix):], Change{Key: kv.Key, KV: kv}, r.prefix)
-				after = kv.Key
+			for _, item := range page.Items {
+				s.apply(item.Key[len(r.prefix):], kv.Change{Key: item.Key, Item: item}, r.prefix)
+				after = item.Key
 			}
 			if !page.More {
 				break
@@ -81,13 +82,13 @@ func load(ctx context.Context, r *Records) (*state, int64, error) {
 			continue
 		}
 		key := deploymentKey(k, e.intent.Value.Deployment)
-		page, err := r.store.List(ctx, r.prefix+key, ListOptions{Limit: 1, Revision: at.revision})
+		page, err := r.store.List(ctx, r.prefix+key, kv.ListOptions{Limit: 1, Revision: at.revision})
 		if err != nil {
 			return nil, 0, err
 		}
-		for _, kv := range page.Items {
-			if kv.Key == r.prefix+key {
-				s.apply(key, Change{Key: kv.Key, KV: kv}, r.prefix)
+		for _, item := range page.Items {
+			if item.Key == r.prefix+key {
+				s.apply(key, kv.Change{Key: item.Key, Item: item}, r.prefix)
 			}
 		}
 	}
@@ -96,12 +97,12 @@ func load(ctx context.Context, r *Records) (*state, int64, error) {
 
 // apply takes in one change; ok is false where it concerns nothing that a view shows or
 // tells of.
-func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
+func (s *state) apply(key string, e kv.Change, prefix string) (u Update, ok bool) {
 	p, known := parseKey(key)
 	if !known {
 		return u, false
 	}
-	u = Update{Kind: p.kind, Key: p.server, Name: p.name, Revision: e.KV.Revision, Deleted: e.Deleted}
+	u = Update{Kind: p.kind, Key: p.server, Name: p.name, Revision: e.Item.Revision, Deleted: e.Deleted}
 	wasBad := s.forget(key)
 	var err error
 	switch p.kind {
@@ -126,7 +127,7 @@ func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
 		if e.Deleted {
 			delete(s.events, p.server)
 		} else {
-			s.events[p.server] = max(s.events[p.server], e.KV.Revision)
+			s.events[p.server] = max(s.events[p.server], e.Item.Revision)
 		}
 		return u, true
 	case KindLeader, KindSchema, KindClaims, KindReservation, KindReference, KindLock, KindAnchor:
@@ -134,12 +135,12 @@ func (s *state) apply(key string, e Change, prefix string) (u Update, ok bool) {
 	}
 	if err != nil {
 		s.problems[key] = Problem{Key: prefix + key, What: describe(key), Err: err}
-		s.revisions[key] = e.KV.Revision
+		s.revisions[key] = e.Item.Revision
 	}
 	return u, true
 }
 
-func (s *state) applyEndpoint(p place, e Change) error {
+func (s *state) applyEndpoint(p place, e kv.Change) error {
 	account, _, _ := strings.Cut(p.name, "/")
 	of := s.endpoints[account]
 	if of == nil {
@@ -161,7 +162,7 @@ func (s *state) forget(key string) (was bool) {
 	return was
 }
 
-func (s *state) applyServer(p place, e Change, wasBad bool) (err error) {
+func (s *state) applyServer(p place, e kv.Change, wasBad bool) (err error) {
 	v := s.servers[p.server]
 	if v == nil {
 		v = &server{key: p.server}
@@ -177,7 +178,7 @@ func (s *state) applyServer(p place, e Change, wasBad bool) (err error) {
 		v.intent, err = decoded[fleet.Intent](e)
 	case p.kind == KindTry:
 		if v.try, err = decoded[fleet.Try](e); err != nil { // it costs one more try
-			v.try, err = &Versioned[fleet.Try]{Revision: e.KV.Revision}, nil
+			v.try, err = &Versioned[fleet.Try]{Revision: e.Item.Revision}, nil
 		}
 	case p.kind == KindStatus:
 		v.status, err = decoded[fleet.Status](e)
@@ -286,7 +287,7 @@ func newProblems(before, after *state) []Problem {
 	return sortedProblems(fresh)
 }
 
-func set[T any](m map[string]*Versioned[T], name string, e Change) error {
+func set[T any](m map[string]*Versioned[T], name string, e kv.Change) error {
 	v, err := decoded[T](e)
 	if v == nil {
 		delete(m, name)
@@ -297,11 +298,11 @@ func set[T any](m map[string]*Versioned[T], name string, e Change) error {
 }
 
 // decoded returns the record after a change; nil where it is gone or cannot be read.
-func decoded[T any](e Change) (*Versioned[T], error) {
+func decoded[T any](e kv.Change) (*Versioned[T], error) {
 	if e.Deleted {
 		return nil, nil
 	}
-	v, err := decode[T](e.KV)
+	v, err := decode[T](e.Item)
 	if err != nil {
 		return nil, err
 	}

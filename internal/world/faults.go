@@ -101,7 +101,7 @@ func (f *Faults) slow(ctx context.Context, d drawn) error {
 // answer: the caller cannot tell which. It wraps methods such as a store's Txn, whose
 // types this package does not know:
 //
-//	func (s faultyStore) Txn(ctx context.Context, t store.Txn) (int64, error) {
+//	func (s faultyStore) Txn(ctx context.Context, t kv.Txn) (int64, error) {
 //		return world.Change(ctx, s.faults, func() (int64, error) { return s.Store.Txn(ctx, t) })
 //	}
 func Change[T any](ctx context.Context, f *Faults, effect func() (T, error)) (T, error) {

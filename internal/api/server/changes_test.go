@@ -6,10 +6,11 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
 )
 
 func TestChanges_whatIsTooLongAgoIsSaidToBe(t *testing.T) {
-	view := store.NewView(store.NewRecords(store.NewMemory(), "staging"), nil)
+	view := store.NewView(store.NewRecords(conformance.NewMemory(), "staging"), nil)
 	c := follow(view)
 	defer c.close()
 	all := func(fleet.ServerKey) bool { return true }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // needs are the reservations that a server must hold: the hosts that it renders to and
@@ -180,7 +181,7 @@ func (s *Server) taken(ctx context.Context, lock *store.Lock, at place, r fleet.
 		return err
 	}
 	what := used.Reservation.String()
-	again := &store.ConflictError{What: what}
+	again := &kv.ConflictError{What: what}
 	g, spare, err := s.spare(ctx, used.Server, used.Reservation)
 	switch {
 	case err != nil:

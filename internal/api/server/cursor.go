@@ -14,6 +14,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Cursors are opaque to clients: base64 of fields between commas. All of them begin
@@ -66,7 +67,7 @@ func (s *Server) pageOptions(in PageInput) (store.PageOptions, error) {
 
 // pageOf makes a page of the API from one of the store.
 func pageOf[T, W any](s *Server, l store.Listing[T], err error, show func(store.Versioned[T]) W) (api.List[W], error) {
-	if errors.Is(err, store.ErrCompacted) {
+	if errors.Is(err, kv.ErrCompacted) {
 		return api.List[W]{}, errPageExpired
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // closeDeployment ends a deployment in a transaction if it is open, and returns it as it
@@ -130,7 +131,7 @@ func (s *Server) redeployOnce(ctx context.Context, lock *store.Lock, key fleet.S
 		return d, 0, err
 	}
 	if prev.Revision != g.IntentRevision {
-		return d, 0, &store.ConflictError{What: "server " + key.String()}
+		return d, 0, &kv.ConflictError{What: "server " + key.String()}
 	}
 	latest, err := present(s.records.Deployment(ctx, key, prev.Value.Deployment))
 	if err != nil {

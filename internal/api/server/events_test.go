@@ -11,6 +11,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
 )
 
 // happen stores events of one write, each message that of its server.
@@ -129,7 +130,7 @@ func TestWaitEvents_endsWithTheDaemon(t *testing.T) {
 }
 
 func TestEvents_ofManyServersAreReadFromThoseWithTheNewest(t *testing.T) {
-	below := store.NewMemory()
+	below := conformance.NewMemory()
 	w := newWorldOn(t, below)
 	for i := range 60 {
 		w.happen(fmt.Sprintf("a%d/eu m%d", i, i))

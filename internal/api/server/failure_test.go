@@ -13,32 +13,34 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // silent is a store that stops answering.
 type silent struct {
-	store.Store
+	kv.Store
 	off atomic.Bool
 }
 
 var errSilent = errors.New("no leader")
 
-func (s *silent) Get(ctx context.Context, key string) (store.KV, error) {
+func (s *silent) Get(ctx context.Context, key string) (kv.Item, error) {
 	if s.off.Load() {
-		return store.KV{}, errSilent
+		return kv.Item{}, errSilent
 	}
 	return s.Store.Get(ctx, key)
 }
 
-func (s *silent) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
+func (s *silent) List(ctx context.Context, prefix string, o kv.ListOptions) (kv.Page, error) {
 	if s.off.Load() {
-		return store.Page{}, errSilent
+		return kv.Page{}, errSilent
 	}
 	return s.Store.List(ctx, prefix, o)
 }
 
 func TestUnavailable_aStoreThatDoesNotAnswerIsNotAnAbsence(t *testing.T) {
-	below := &silent{Store: store.NewMemory()}
+	below := &silent{Store: conformance.NewMemory()}
 	w := newWorldOn(t, below)
 	w.seed([]string{"eu"}, "acme")
 	w.put(srv("acme", "eu", "v1"))

@@ -12,7 +12,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // elsewhere is the leader as a follower knows it.
@@ -22,7 +22,7 @@ func (elsewhere) Leads() bool                               { return false }
 func (e elsewhere) Address(context.Context) (string, error) { return e.url, nil }
 
 // lent is a store whose owner is another world.
-type lent struct{ store.Store }
+type lent struct{ kv.Store }
 
 func (lent) Close() error { return nil }
 

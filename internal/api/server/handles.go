@@ -8,6 +8,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Bounds of what is kept for those who gave it up.
@@ -115,7 +116,7 @@ func (s *Server) GiveBack(ctx context.Context) error {
 		return err
 	}
 	for res, h := range over {
-		if err := s.giveBack(ctx, res, h); err != nil && !store.IsConflict(err) {
+		if err := s.giveBack(ctx, res, h); err != nil && !kv.IsConflict(err) {
 			return fmt.Errorf("give back %s: %w", res, err)
 		}
 	}

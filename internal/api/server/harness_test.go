@@ -18,12 +18,14 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // world is a kurad without turns: store, view and API, and a client with an admin token.
 type world struct {
 	t        testing.TB
-	below    store.Store
+	below    kv.Store
 	records  *store.Records
 	view     *store.View
 	tokens   *server.Tokens
@@ -42,10 +44,10 @@ type world struct {
 
 func newWorld(t testing.TB, change ...func(*server.Config)) *world {
 	t.Helper()
-	return newWorldOn(t, store.NewMemory(), change...)
+	return newWorldOn(t, conformance.NewMemory(), change...)
 }
 
-func newWorldOn(t testing.TB, below store.Store, change ...func(*server.Config)) *world {
+func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *world {
 	t.Helper()
 	env, err := fleet.NewEnvironment("staging", "", nil)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func urls(endpoints []api.Endpoint) string {
@@ -22,13 +23,13 @@ func urls(endpoints []api.Endpoint) string {
 // There is no mirror of endpoints that could lack a row: what clients get is the status
 // of the servers, and no other record holds it.
 func TestL7_endpointsDeriveFromServers(t *testing.T) {
-	below := store.NewMemory()
+	below := conformance.NewMemory()
 	w := newWorldOn(t, below)
 	w.seed([]string{"eu"}, "acme")
 	w.put(srv("acme", "eu", "v1"))
 	const url = "https://published.example:20001"
 	w.turn(key("acme", "eu"), active("v1", url))
-	all, err := below.List(t.Context(), "/", store.ListOptions{})
+	all, err := below.List(t.Context(), "/", kv.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
 )
 
 func TestLogins_tooManyFailuresOfAnAddressAreRefused(t *testing.T) {
@@ -205,7 +205,7 @@ func TestLogins_whatIsRefusedWithoutATokenCannotFillTheAuditLog(t *testing.T) {
 
 // A store that does not answer lets nobody past the limit whom nothing vouches for.
 func TestLogins_countWhatTheStoreCannotTell(t *testing.T) {
-	below := &silent{Store: store.NewMemory()}
+	below := &silent{Store: conformance.NewMemory()}
 	w := newWorldOn(t, below, func(c *server.Config) { c.FailedLogins = 2 })
 	w.viewed()
 	below.off.Store(true)

@@ -15,19 +15,20 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // mortal is a store of which a kurad that is killed writes no more: after the writes of
 // intents that it is given.
 type mortal struct {
-	store.Store
+	kv.Store
 	left atomic.Int64
 }
 
 var errKilled = errors.New("kurad was killed")
 
-func (m *mortal) Txn(ctx context.Context, t store.Txn) (int64, error) {
+func (m *mortal) Txn(ctx context.Context, t kv.Txn) (int64, error) {
 	for _, op := range t.Then {
 		if m.left.Load() < 0 {
 			return 0, errKilled
@@ -104,7 +105,7 @@ func TestC12_whatAChangeThatWasBrokenOffHasTakenIsFree(t *testing.T) {
 	for _, steps := range []int64{0, 1, 2} {
 		for _, again := range []bool{false, true} {
 			t.Run(fmt.Sprintf("after %d steps, again %v", steps, again), func(t *testing.T) {
-				below := &mortal{Store: store.NewMemory()}
+				below := &mortal{Store: conformance.NewMemory()}
 				below.left.Store(1 << 30)
 				w, ctx := newWorldOn(t, below), t.Context()
 				w.fleetOfMany(60)

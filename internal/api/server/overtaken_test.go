@@ -7,18 +7,19 @@ import (
 	"testing"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // between is a store that lets somebody in before the next listing below a prefix.
 type between struct {
-	store.Store
+	kv.Store
 	prefix string
 	mu     sync.Mutex
 	first  func() // nil: nobody waits
 }
 
-func (s *between) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
+func (s *between) List(ctx context.Context, prefix string, o kv.ListOptions) (kv.Page, error) {
 	if strings.Contains(prefix, s.prefix) {
 		s.mu.Lock()
 		first := s.first
@@ -44,7 +45,7 @@ func TestG1_anEqualWriteThatAnotherOvertakesShowsNobodyElsesDeclaration(t *testi
 		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			below := &between{Store: store.NewMemory(), prefix: "servers/eu/acme/"}
+			below := &between{Store: conformance.NewMemory(), prefix: "servers/eu/acme/"}
 			w := newWorldOn(t, below)
 			w.seed([]string{"eu"}, "acme")
 			w.put(srv("acme", "eu", "v1"))

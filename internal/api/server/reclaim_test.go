@@ -8,19 +8,20 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // beforehand runs something right before a transaction that removes a key.
 type beforehand struct {
-	store.Store
+	kv.Store
 	key  string
 	then func()
 }
 
 func (b *beforehand) Close() error { return nil }
 
-func (b *beforehand) Txn(ctx context.Context, t store.Txn) (int64, error) {
-	if then := b.then; then != nil && slices.ContainsFunc(t.Then, func(op store.Op) bool { return op.Kind == store.OpDelete && op.Key == b.key }) {
+func (b *beforehand) Txn(ctx context.Context, t kv.Txn) (int64, error) {
+	if then := b.then; then != nil && slices.ContainsFunc(t.Then, func(op kv.Op) bool { return op.Kind == kv.OpDelete && op.Key == b.key }) {
 		b.then = nil
 		then()
 	}

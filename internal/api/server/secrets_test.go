@@ -9,13 +9,14 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // A token is known to its owner alone: no record, no line of the log and no answer but
 // the one that made it holds its secret, even where it is sent to the wrong place.
 func TestSecrets_aTokenIsNowhereButWithItsOwner(t *testing.T) {
-	below := store.NewMemory()
+	below := conformance.NewMemory()
 	w := newWorldOn(t, below)
 	ctx := t.Context()
 	made, err := w.client.CreateToken(ctx, api.TokenRequest{Name: "terraform", Scope: fleet.ScopeAdmin, ExpiresIn: fleet.Duration(time.Hour)})
@@ -66,7 +67,7 @@ func TestSecrets_aTokenIsNowhereButWithItsOwner(t *testing.T) {
 	if audited := fmt.Sprintf("%+v", w.audit.Entries()); strings.Contains(audited, secret) || !strings.Contains(audited, made.ID) || !strings.Contains(audited, "TokenName:terraform") {
 		t.Errorf("audit log: %s", audited)
 	}
-	all, err := below.List(ctx, "/", store.ListOptions{})
+	all, err := below.List(ctx, "/", kv.ListOptions{})
 	if err != nil || len(all.Items) < 10 {
 		t.Fatalf("%d records, %v", len(all.Items), err)
 	}

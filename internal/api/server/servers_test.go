@@ -14,6 +14,9 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func TestPutServer_answersWithItsDeclaredSide(t *testing.T) {
@@ -278,10 +281,10 @@ func TestH4_aGlobalHostBelongsToOneAccount(t *testing.T) {
 }
 
 func TestC12_serversCreatedAtOnceGetPortsOfTheirOwn(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) store.Store{
-		"memory": func(*testing.T) store.Store { return store.NewMemory() },
-		"etcd": func(t *testing.T) store.Store {
-			e, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(t.TempDir(), "data")})
+	for name, open := range map[string]func(*testing.T) kv.Store{
+		"memory": func(*testing.T) kv.Store { return conformance.NewMemory() },
+		"etcd": func(t *testing.T) kv.Store {
+			e, err := etcd.OpenEmbedded(etcd.Options{Dir: filepath.Join(t.TempDir(), "data")})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 type putServerInput struct {
@@ -159,7 +160,7 @@ func (s *Server) declareServer(ctx context.Context, lock *store.Lock, declared f
 	if prev.Exists() && equal(prev.Value.Server, declared) {
 		g, err := s.records.Gather(ctx, key)
 		if fleet.CodeOf(err) == fleet.CodeNotFound || err == nil && g.IntentRevision != prev.Revision {
-			return w, &store.ConflictError{What: what} // by now another declaration holds, or none
+			return w, &kv.ConflictError{What: what} // by now another declaration holds, or none
 		}
 		if err != nil {
 			return w, err

@@ -14,6 +14,8 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func TestG7_snapshotOfTheAPIServesTheSameFleetElsewhere(t *testing.T) {
@@ -29,7 +31,7 @@ func TestG7_snapshotOfTheAPIServesTheSameFleetElsewhere(t *testing.T) {
 			t.Error("the snapshot holds a token")
 		}
 	}
-	elsewhere := store.NewMemory()
+	elsewhere := conformance.NewMemory()
 	if _, err := store.Restore(t.Context(), elsewhere, "staging", bytes.NewReader(snapshot.Bytes())); err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +47,11 @@ func TestG7_snapshotOfTheAPIServesTheSameFleetElsewhere(t *testing.T) {
 }
 
 // half is a store whose lists break off after the first page.
-type half struct{ store.Store }
+type half struct{ kv.Store }
 
-func (h half) List(ctx context.Context, prefix string, o store.ListOptions) (store.Page, error) {
+func (h half) List(ctx context.Context, prefix string, o kv.ListOptions) (kv.Page, error) {
 	if o.Limit == 500 && o.After != "" {
-		return store.Page{}, errors.New("disk broken")
+		return kv.Page{}, errors.New("disk broken")
 	}
 	page, err := h.Store.List(ctx, prefix, o)
 	page.More = page.More || o.Limit == 500
@@ -57,7 +59,7 @@ func (h half) List(ctx context.Context, prefix string, o store.ListOptions) (sto
 }
 
 func TestG7_snapshotThatBreaksOffIsNoWholeAnswer(t *testing.T) {
-	w := newWorldOn(t, half{store.NewMemory()})
+	w := newWorldOn(t, half{conformance.NewMemory()})
 	w.seed([]string{"eu"}, "acme")
 	var got bytes.Buffer
 	err := w.client.SaveSnapshot(t.Context(), &got)
@@ -68,33 +70,33 @@ func TestG7_snapshotThatBreaksOffIsNoWholeAnswer(t *testing.T) {
 
 // filling is a store whose health is what a test says.
 type filling struct {
-	store.Store
+	kv.Store
 	mu     sync.Mutex
-	health store.Health
+	health kv.Health
 	err    error
 }
 
-func (f *filling) Health(context.Context) (store.Health, error) {
+func (f *filling) Health(context.Context) (kv.Health, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.health, f.err
 }
 
 func TestG7_aStoreThatFillsUpShows(t *testing.T) {
-	below := &filling{Store: store.NewMemory()}
+	below := &filling{Store: conformance.NewMemory()}
 	w := newWorldOn(t, below)
 	tests := []struct {
-		health store.Health
+		health kv.Health
 		err    error
 		status fleet.ConditionStatus
 		reason fleet.Reason
 		says   string
 		ready  string
 	}{
-		{store.Health{Size: 10, InUse: 5, Quota: 100}, nil, fleet.True, "Healthy", "has room", `{"status":"ready"}`},
-		{store.Health{Size: 85, InUse: 5, Quota: 100, Full: true}, nil, fleet.False, "NearQuota", "85 of 100", `{"status":"ready","store":"NearQuota"}`},
-		{store.Health{Size: 101, Quota: 100, Full: true, Refusing: true}, nil, fleet.False, "QuotaExceeded", "etcdctl alarm disarm", `{"status":"ready","store":"QuotaExceeded"}`},
-		{store.Health{}, errors.New("no leader"), fleet.Unknown, "StoreUnreachable", "no leader", `{"status":"ready","store":"StoreUnreachable"}`},
+		{kv.Health{Size: 10, InUse: 5, Quota: 100}, nil, fleet.True, "Healthy", "has room", `{"status":"ready"}`},
+		{kv.Health{Size: 85, InUse: 5, Quota: 100, Full: true}, nil, fleet.False, "NearQuota", "85 of 100", `{"status":"ready","store":"NearQuota"}`},
+		{kv.Health{Size: 101, Quota: 100, Full: true, Refusing: true}, nil, fleet.False, "QuotaExceeded", "etcdctl alarm disarm", `{"status":"ready","store":"QuotaExceeded"}`},
+		{kv.Health{}, errors.New("no leader"), fleet.Unknown, "StoreUnreachable", "no leader", `{"status":"ready","store":"StoreUnreachable"}`},
 	}
 	for _, test := range tests {
 		below.mu.Lock()
@@ -118,18 +120,18 @@ func TestG7_aStoreThatFillsUpShows(t *testing.T) {
 
 // racing is a store on which another kurad makes its first token in between.
 type racing struct {
-	store.Store
+	kv.Store
 	once  sync.Once
 	other func()
 }
 
-func (r *racing) Txn(ctx context.Context, x store.Txn) (int64, error) {
+func (r *racing) Txn(ctx context.Context, x kv.Txn) (int64, error) {
 	r.once.Do(r.other)
 	return r.Store.Txn(ctx, x)
 }
 
 func TestBootstrap_ofSeveralKuradsOnANewStoreOneMakesTheToken(t *testing.T) {
-	m := store.NewMemory()
+	m := conformance.NewMemory()
 	records := store.NewRecords(m, "staging")
 	if err := records.Prepare(t.Context()); err != nil {
 		t.Fatal(err)

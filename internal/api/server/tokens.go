@@ -22,6 +22,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Tokens makes, checks and ends bearer tokens. A token reads
@@ -184,7 +185,7 @@ func (t *Tokens) makeRoom(ctx context.Context) error {
 	}
 	tx, room := t.records.Begin(), 0
 	for _, token := range all.Items {
-		if ended := endOf(token.Value); room < store.MaxOps && !ended.IsZero() && ended.Before(t.now().Add(-keepEndedTokens)) {
+		if ended := endOf(token.Value); room < kv.MaxOps && !ended.IsZero() && ended.Before(t.now().Add(-keepEndedTokens)) {
 			tx.DeleteToken(token)
 			room++
 		}
@@ -192,7 +193,7 @@ func (t *Tokens) makeRoom(ctx context.Context) error {
 	if room == 0 {
 		return fleet.Errorf(fleet.CodeConflict, "there are %d tokens, the most that are kept; revoke those that nobody uses, they are forgotten 30 days later", maxTokens)
 	}
-	if _, err := tx.Commit(ctx); err != nil && !store.IsConflict(err) {
+	if _, err := tx.Commit(ctx); err != nil && !kv.IsConflict(err) {
 		return err
 	}
 	return nil
@@ -273,7 +274,7 @@ func (t *Tokens) Bootstrap(ctx context.Context, dataDir string) (path string, ma
 	tx.RequireNoTokens()
 	tx.PutToken(store.Versioned[fleet.Token]{}, token)
 	_, err = tx.Commit(ctx)
-	if store.IsConflict(err) { // another kurad of this store was first: its token is the valid one
+	if kv.IsConflict(err) { // another kurad of this store was first: its token is the valid one
 		return path, false, os.Remove(path)
 	}
 	if err != nil {

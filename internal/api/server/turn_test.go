@@ -11,7 +11,8 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // A runtime that does not answer holds up whoever needs its answer, and no other write: not of
@@ -65,7 +66,7 @@ func TestG9_aRuntimeThatDoesNotAnswerHoldsUpNoOtherWrite(t *testing.T) {
 
 // A write that never ends, whatever its deadline says, is seen: kurad is not ready.
 func TestG9_readyzSaysThatNoWriteEnds(t *testing.T) {
-	below := &stuck{Store: store.NewMemory(), on: make(chan struct{}), off: make(chan struct{})}
+	below := &stuck{Store: conformance.NewMemory(), on: make(chan struct{}), off: make(chan struct{})}
 	w := newWorldOn(t, below)
 	w.viewed()
 	ready := func() (int, string) {
@@ -97,12 +98,12 @@ func TestG9_readyzSaysThatNoWriteEnds(t *testing.T) {
 
 // stuck is a store one of whose transactions heeds no deadline.
 type stuck struct {
-	store.Store
+	kv.Store
 	sticks  atomic.Bool
 	on, off chan struct{}
 }
 
-func (s *stuck) Txn(ctx context.Context, t store.Txn) (int64, error) {
+func (s *stuck) Txn(ctx context.Context, t kv.Txn) (int64, error) {
 	if s.sticks.CompareAndSwap(true, false) {
 		close(s.on)
 		<-s.off

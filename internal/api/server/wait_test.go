@@ -18,6 +18,8 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func newHTTPServer(h http.Handler) *http.Server {
@@ -158,7 +160,7 @@ func TestObserveNow_endsWithTheDaemon(t *testing.T) {
 
 // The view leaves out a server whose record cannot be read. It is not gone for that.
 func TestWaitServers_whatCannotBeReadIsNotGone(t *testing.T) {
-	below := store.NewMemory()
+	below := conformance.NewMemory()
 	w := newWorldOn(t, below)
 	ctx := t.Context()
 	w.seed([]string{"eu"}, "acme", "beta")
@@ -166,7 +168,7 @@ func TestWaitServers_whatCannotBeReadIsNotGone(t *testing.T) {
 	w.put(srv("beta", "eu", "v1"))
 	all, err := w.client.WaitServers(ctx, "eu", "", 0)
 	w.must(nil, err)
-	_, err = below.Txn(ctx, store.Txn{Then: []store.Op{store.Put("/kura/v1/staging/servers/eu/acme/status", []byte("not JSON"))}})
+	_, err = below.Txn(ctx, kv.Txn{Then: []kv.Op{kv.Put("/kura/v1/staging/servers/eu/acme/status", []byte("not JSON"))}})
 	w.must(nil, err)
 	got, err := w.client.WaitServers(ctx, "eu", all.Cursor, time.Minute)
 	if err != nil || got.Full || len(got.Gone) != 0 || got.Cursor == all.Cursor {
@@ -252,7 +254,7 @@ func TestEvents_areTheNewestFirst(t *testing.T) {
 }
 
 func TestBootstrap_writesOneAdminTokenReadableByItsOwner(t *testing.T) {
-	records := store.NewRecords(store.NewMemory(), "staging")
+	records := store.NewRecords(conformance.NewMemory(), "staging")
 	if err := records.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +284,7 @@ func TestBootstrap_writesOneAdminTokenReadableByItsOwner(t *testing.T) {
 	if text, err := os.ReadFile(path); string(text) != "the operator's" || err != nil {
 		t.Errorf("the second start wrote the file again: %q, %v", text, err)
 	}
-	if _, _, err := server.NewTokens(store.NewRecords(store.NewMemory(), "x"), nil).Bootstrap(t.Context(), filepath.Join(dir, "missing")); err == nil {
+	if _, _, err := server.NewTokens(store.NewRecords(conformance.NewMemory(), "x"), nil).Bootstrap(t.Context(), filepath.Join(dir, "missing")); err == nil {
 		t.Error("a missing data directory was no error")
 	}
 	entries, err := os.ReadDir(dir)

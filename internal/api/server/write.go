@@ -12,6 +12,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 func retry(write func() error) error {
 	for try := 1; ; try++ {
 		err := write()
-		if !store.IsConflict(err) {
+		if !kv.IsConflict(err) {
 			return err
 		}
 		if try == maxTries {
@@ -190,7 +191,7 @@ func (s *Server) inTurnBeside(ctx context.Context, write func(context.Context, *
 		if err == nil {
 			err = write(ctx, lock)
 		}
-		if store.IsConflict(err) {
+		if kv.IsConflict(err) {
 			lost++
 		}
 		return err

@@ -1,4 +1,4 @@
-// Package conformance is the contract of store.Store as tests: whatever passes them may
+// Package conformance is the contract of kv.Store as tests: whatever passes them may
 // stand in for the real store. All implementations run it.
 package conformance
 
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Compacter is what a store under test offers besides: forgetting old revisions.
@@ -21,10 +21,10 @@ type Compacter interface {
 
 // Run runs the suite. open returns a new, empty store; the suite closes it. Every test
 // checks that closing leaves no goroutine behind.
-func Run(t *testing.T, open func(t *testing.T) store.Store) {
+func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 	tests := []struct {
 		name string
-		run  func(*testing.T, store.Store)
+		run  func(*testing.T, kv.Store)
 	}{
 		{"a get sees what was written before it and says when there is nothing", getSeesWrites},
 		{"revisions only grow and name the write", revisionsGrow},
@@ -71,12 +71,12 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 }
 
 // put writes one key and returns the revision.
-func put(t *testing.T, s store.Store, key, value string) int64 {
+func put(t *testing.T, s kv.Store, key, value string) int64 {
 	t.Helper()
-	return txn(t, s, store.Txn{Then: []store.Op{store.Put(key, []byte(value))}})
+	return txn(t, s, kv.Txn{Then: []kv.Op{kv.Put(key, []byte(value))}})
 }
 
-func txn(t *testing.T, s store.Store, x store.Txn) int64 {
+func txn(t *testing.T, s kv.Store, x kv.Txn) int64 {
 	t.Helper()
 	revision, err := s.Txn(t.Context(), x)
 	if err != nil {
@@ -85,7 +85,7 @@ func txn(t *testing.T, s store.Store, x store.Txn) int64 {
 	return revision
 }
 
-func list(t *testing.T, s store.Store, prefix string, o store.ListOptions) store.Page {
+func list(t *testing.T, s kv.Store, prefix string, o kv.ListOptions) kv.Page {
 	t.Helper()
 	p, err := s.List(t.Context(), prefix, o)
 	if err != nil {
@@ -94,10 +94,10 @@ func list(t *testing.T, s store.Store, prefix string, o store.ListOptions) store
 	return p
 }
 
-func keys(p store.Page) []string {
+func keys(p kv.Page) []string {
 	out := []string{}
-	for _, kv := range p.Items {
-		out = append(out, kv.Key)
+	for _, item := range p.Items {
+		out = append(out, item.Key)
 	}
 	return out
 }
@@ -109,7 +109,7 @@ func same[T any](t *testing.T, what string, got, want T) {
 	}
 }
 
-func compact(t *testing.T, s store.Store, revision int64) {
+func compact(t *testing.T, s kv.Store, revision int64) {
 	t.Helper()
 	c, ok := s.(Compacter)
 	if !ok {
@@ -120,9 +120,9 @@ func compact(t *testing.T, s store.Store, revision int64) {
 	}
 }
 
-func getSeesWrites(t *testing.T, s store.Store) {
+func getSeesWrites(t *testing.T, s kv.Store) {
 	_, err := s.Get(t.Context(), "/a")
-	if !errors.Is(err, store.ErrNotFound) {
+	if !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("get of nothing: %v, want ErrNotFound", err)
 	}
 	for i := range 20 {
@@ -131,15 +131,15 @@ func getSeesWrites(t *testing.T, s store.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "value", got, store.KV{Key: "/a", Value: []byte(fmt.Sprint(i)), Revision: revision})
+		same(t, "value", got, kv.Item{Key: "/a", Value: []byte(fmt.Sprint(i)), Revision: revision})
 	}
-	txn(t, s, store.Txn{Then: []store.Op{store.Delete("/a")}})
-	if _, err := s.Get(t.Context(), "/a"); !errors.Is(err, store.ErrNotFound) {
+	txn(t, s, kv.Txn{Then: []kv.Op{kv.Delete("/a")}})
+	if _, err := s.Get(t.Context(), "/a"); !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("get of a deleted key: %v, want ErrNotFound", err)
 	}
 }
 
-func revisionsGrow(t *testing.T, s store.Store) {
+func revisionsGrow(t *testing.T, s kv.Store) {
 	var last int64
 	for i := range 10 {
 		revision := put(t, s, fmt.Sprintf("/k%d", i%3), "x")
@@ -148,70 +148,70 @@ func revisionsGrow(t *testing.T, s store.Store) {
 		}
 		last = revision
 	}
-	same(t, "revision of a list", list(t, s, "/", store.ListOptions{}).Revision, last)
+	same(t, "revision of a list", list(t, s, "/", kv.ListOptions{}).Revision, last)
 }
 
-func listIsSorted(t *testing.T, s store.Store) {
+func listIsSorted(t *testing.T, s kv.Store) {
 	for _, k := range []string{"/b/2", "/a/9", "/b/1", "/b", "/bc/0", "/b/10"} {
 		put(t, s, k, k)
 	}
-	same(t, "keys under /b/", keys(list(t, s, "/b/", store.ListOptions{})), []string{"/b/1", "/b/10", "/b/2"})
-	same(t, "keys under /b", keys(list(t, s, "/b", store.ListOptions{})), []string{"/b", "/b/1", "/b/10", "/b/2", "/bc/0"})
-	same(t, "keys under /z", keys(list(t, s, "/z", store.ListOptions{})), []string{})
-	if _, err := s.List(t.Context(), "", store.ListOptions{}); err == nil {
+	same(t, "keys under /b/", keys(list(t, s, "/b/", kv.ListOptions{})), []string{"/b/1", "/b/10", "/b/2"})
+	same(t, "keys under /b", keys(list(t, s, "/b", kv.ListOptions{})), []string{"/b", "/b/1", "/b/10", "/b/2", "/bc/0"})
+	same(t, "keys under /z", keys(list(t, s, "/z", kv.ListOptions{})), []string{})
+	if _, err := s.List(t.Context(), "", kv.ListOptions{}); err == nil {
 		t.Error("a list without a prefix is not refused")
 	}
 }
 
-func pagesShowOneRevision(t *testing.T, s store.Store) {
+func pagesShowOneRevision(t *testing.T, s kv.Store) {
 	for i := range 5 {
 		put(t, s, fmt.Sprintf("/p/%d", i), "old")
 	}
-	first := list(t, s, "/p/", store.ListOptions{Limit: 2})
+	first := list(t, s, "/p/", kv.ListOptions{Limit: 2})
 	same(t, "first page", keys(first), []string{"/p/0", "/p/1"})
 	if !first.More {
 		t.Error("the first page does not say that more follows")
 	}
 	put(t, s, "/p/3", "new")
 	put(t, s, "/p/25", "new")
-	txn(t, s, store.Txn{Then: []store.Op{store.Delete("/p/4")}})
-	second := list(t, s, "/p/", store.ListOptions{Limit: 2, After: "/p/1", Revision: first.Revision})
+	txn(t, s, kv.Txn{Then: []kv.Op{kv.Delete("/p/4")}})
+	second := list(t, s, "/p/", kv.ListOptions{Limit: 2, After: "/p/1", Revision: first.Revision})
 	same(t, "second page", keys(second), []string{"/p/2", "/p/3"})
 	same(t, "value at the revision", string(second.Items[1].Value), "old")
 	same(t, "revision of the second page", second.Revision, first.Revision)
-	third := list(t, s, "/p/", store.ListOptions{Limit: 2, After: "/p/3", Revision: first.Revision})
+	third := list(t, s, "/p/", kv.ListOptions{Limit: 2, After: "/p/3", Revision: first.Revision})
 	same(t, "third page", keys(third), []string{"/p/4"})
 	if third.More {
 		t.Error("the last page says that more follows")
 	}
-	same(t, "after the last", keys(list(t, s, "/p/", store.ListOptions{After: "/p/9"})), []string{})
-	same(t, "after another prefix", keys(list(t, s, "/p/", store.ListOptions{After: "/q"})), []string{})
-	same(t, "a limit that fits", list(t, s, "/p/", store.ListOptions{Limit: 5}).More, false)
+	same(t, "after the last", keys(list(t, s, "/p/", kv.ListOptions{After: "/p/9"})), []string{})
+	same(t, "after another prefix", keys(list(t, s, "/p/", kv.ListOptions{After: "/q"})), []string{})
+	same(t, "a limit that fits", list(t, s, "/p/", kv.ListOptions{Limit: 5}).More, false)
 }
 
-func reversedList(t *testing.T, s store.Store) {
+func reversedList(t *testing.T, s kv.Store) {
 	for i := range 5 {
 		put(t, s, fmt.Sprintf("/p/%d", i), "x")
 	}
-	last := list(t, s, "/p/", store.ListOptions{Limit: 2, Reverse: true})
+	last := list(t, s, "/p/", kv.ListOptions{Limit: 2, Reverse: true})
 	same(t, "last two", keys(last), []string{"/p/4", "/p/3"})
-	before := list(t, s, "/p/", store.ListOptions{Reverse: true, After: "/p/3", Revision: last.Revision})
+	before := list(t, s, "/p/", kv.ListOptions{Reverse: true, After: "/p/3", Revision: last.Revision})
 	same(t, "the others", keys(before), []string{"/p/2", "/p/1", "/p/0"})
-	same(t, "before the first", keys(list(t, s, "/p/", store.ListOptions{Reverse: true, After: "/p/0"})), []string{})
+	same(t, "before the first", keys(list(t, s, "/p/", kv.ListOptions{Reverse: true, After: "/p/0"})), []string{})
 }
 
-func compactedList(t *testing.T, s store.Store) {
+func compactedList(t *testing.T, s kv.Store) {
 	old := put(t, s, "/a", "1")
 	put(t, s, "/a", "2")
 	at := put(t, s, "/a", "3")
 	put(t, s, "/a", "4")
 	compact(t, s, at)
-	if _, err := s.List(t.Context(), "/", store.ListOptions{Revision: old}); !errors.Is(err, store.ErrCompacted) {
+	if _, err := s.List(t.Context(), "/", kv.ListOptions{Revision: old}); !errors.Is(err, kv.ErrCompacted) {
 		t.Errorf("list at revision %d, compacted at %d: %v, want ErrCompacted", old, at, err)
 	}
-	same(t, "value at the compacted revision", string(list(t, s, "/a", store.ListOptions{Revision: at}).Items[0].Value), "3")
-	same(t, "present value", string(list(t, s, "/a", store.ListOptions{}).Items[0].Value), "4")
-	if _, err := s.List(t.Context(), "/", store.ListOptions{Revision: at + 1000}); err == nil {
+	same(t, "value at the compacted revision", string(list(t, s, "/a", kv.ListOptions{Revision: at}).Items[0].Value), "3")
+	same(t, "present value", string(list(t, s, "/a", kv.ListOptions{}).Items[0].Value), "4")
+	if _, err := s.List(t.Context(), "/", kv.ListOptions{Revision: at + 1000}); err == nil {
 		t.Error("a list at a revision that is not there yet is not refused")
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const seats = "/e/leader/"
 
-func campaign(t *testing.T, s store.Store, value string) store.Leadership {
+func campaign(t *testing.T, s kv.Store, value string) kv.Leadership {
 	t.Helper()
 	l, err := s.Campaign(t.Context(), seats, []byte(value))
 	if err != nil {
@@ -24,9 +24,9 @@ func campaign(t *testing.T, s store.Store, value string) store.Leadership {
 }
 
 // holder returns the one key of the leader.
-func holder(t *testing.T, s store.Store) store.KV {
+func holder(t *testing.T, s kv.Store) kv.Item {
 	t.Helper()
-	page := list(t, s, seats, store.ListOptions{})
+	page := list(t, s, seats, kv.ListOptions{})
 	if len(page.Items) != 1 {
 		t.Fatalf("%d keys of leaders, want one: %+v", len(page.Items), page.Items)
 	}
@@ -34,13 +34,13 @@ func holder(t *testing.T, s store.Store) store.KV {
 }
 
 // guarded writes as a leader does.
-func guarded(t *testing.T, s store.Store, l store.Leadership) error {
+func guarded(t *testing.T, s kv.Store, l kv.Leadership) error {
 	t.Helper()
-	_, err := s.Txn(t.Context(), store.Txn{If: []store.Compare{l.Guard()}, Then: []store.Op{store.Put("/e/effect", nil)}})
+	_, err := s.Txn(t.Context(), kv.Txn{If: []kv.Compare{l.Guard()}, Then: []kv.Op{kv.Put("/e/effect", nil)}})
 	return err
 }
 
-func wantLost(t *testing.T, l store.Leadership) {
+func wantLost(t *testing.T, l kv.Leadership) {
 	t.Helper()
 	<-l.Lost()
 	if l.Valid() {
@@ -49,9 +49,9 @@ func wantLost(t *testing.T, l store.Leadership) {
 }
 
 // contend campaigns while somebody leads.
-func contend(t *testing.T, s store.Store, value string) <-chan store.Leadership {
+func contend(t *testing.T, s kv.Store, value string) <-chan kv.Leadership {
 	t.Helper()
-	won := make(chan store.Leadership, 1)
+	won := make(chan kv.Leadership, 1)
 	go func() {
 		if l, err := s.Campaign(t.Context(), seats, []byte(value)); err != nil {
 			t.Errorf("campaign: %v", err)
@@ -63,7 +63,7 @@ func contend(t *testing.T, s store.Store, value string) <-chan store.Leadership 
 	return won
 }
 
-func oneLeader(t *testing.T, s store.Store) {
+func oneLeader(t *testing.T, s kv.Store) {
 	first := campaign(t, s, "a")
 	same(t, "what others read", string(holder(t, s).Value), "a")
 	if err := guarded(t, s, first); err != nil {
@@ -82,7 +82,7 @@ func oneLeader(t *testing.T, s store.Store) {
 	wantLost(t, first)
 	next := <-second
 	same(t, "what others read", string(holder(t, s).Value), "b")
-	if err := guarded(t, s, first); !store.IsConflict(err) {
+	if err := guarded(t, s, first); !kv.IsConflict(err) {
 		t.Errorf("a write of the one that resigned: %v, want a conflict", err)
 	}
 	if err := first.Resign(t.Context()); err != nil {
@@ -93,7 +93,7 @@ func oneLeader(t *testing.T, s store.Store) {
 	}
 }
 
-func otherSeats(t *testing.T, s store.Store) {
+func otherSeats(t *testing.T, s kv.Store) {
 	campaign(t, s, "a")
 	l, err := s.Campaign(t.Context(), "/f/leader/", []byte("b"))
 	if err != nil || !l.Valid() {
@@ -102,14 +102,14 @@ func otherSeats(t *testing.T, s store.Store) {
 }
 
 // A lease that has run out shows as a key that is gone.
-func deposed(t *testing.T, s store.Store) {
+func deposed(t *testing.T, s kv.Store) {
 	first := campaign(t, s, "a")
 	second := contend(t, s, "b")
-	txn(t, s, store.Txn{Then: []store.Op{store.Delete(holder(t, s).Key)}})
+	txn(t, s, kv.Txn{Then: []kv.Op{kv.Delete(holder(t, s).Key)}})
 	wantLost(t, first)
 	next := <-second
 	err := guarded(t, s, first)
-	if conflict, ok := errors.AsType[*store.ConflictError](err); !ok || conflict.Key != first.Guard().Key {
+	if conflict, ok := errors.AsType[*kv.ConflictError](err); !ok || conflict.Key != first.Guard().Key {
 		t.Errorf("a write of the one that was deposed: %v, want a conflict of %s", err, first.Guard().Key)
 	}
 	if err := first.Resign(t.Context()); err != nil {
@@ -120,7 +120,7 @@ func deposed(t *testing.T, s store.Store) {
 	}
 }
 
-func campaignEnds(t *testing.T, s store.Store) {
+func campaignEnds(t *testing.T, s kv.Store) {
 	first := campaign(t, s, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -142,13 +142,13 @@ func campaignEnds(t *testing.T, s store.Store) {
 	campaign(t, s, "c")
 }
 
-func closingDeposes(t *testing.T, s store.Store) {
+func closingDeposes(t *testing.T, s kv.Store) {
 	l := campaign(t, s, "a")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	wantLost(t, l)
-	if _, err := s.Campaign(t.Context(), seats, nil); !errors.Is(err, store.ErrClosed) {
+	if _, err := s.Campaign(t.Context(), seats, nil); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("campaign in a closed store: %v, want ErrClosed", err)
 	}
 	if err := l.Resign(t.Context()); err != nil {
@@ -158,7 +158,7 @@ func closingDeposes(t *testing.T, s store.Store) {
 
 // progress asks until the watch says that it has delivered everything up to revision. A
 // question may stay without an answer, as it does at an etcd member that is behind.
-func progress(t *testing.T, s store.Store, batches <-chan store.Batch, revision int64) {
+func progress(t *testing.T, s kv.Store, batches <-chan kv.Batch, revision int64) {
 	t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -182,7 +182,7 @@ func progress(t *testing.T, s store.Store, batches <-chan store.Batch, revision 
 	}
 }
 
-func watchProgress(t *testing.T, s store.Store) {
+func watchProgress(t *testing.T, s kv.Store) {
 	batches := watch(t, s, "/w/", 0)
 	a := put(t, s, "/w/a", "x")
 	same(t, "batch", next(t, batches), one("/w/a", "x", a))

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
-func watch(t *testing.T, s store.Store, prefix string, from int64) <-chan store.Batch {
+func watch(t *testing.T, s kv.Store, prefix string, from int64) <-chan kv.Batch {
 	t.Helper()
 	batches, err := s.Watch(t.Context(), prefix, from)
 	if err != nil {
@@ -19,7 +19,7 @@ func watch(t *testing.T, s store.Store, prefix string, from int64) <-chan store.
 }
 
 // next returns the next batch of a watch that must go on.
-func next(t *testing.T, batches <-chan store.Batch) store.Batch {
+func next(t *testing.T, batches <-chan kv.Batch) kv.Batch {
 	t.Helper()
 	b, ok := <-batches
 	if !ok {
@@ -32,37 +32,37 @@ func next(t *testing.T, batches <-chan store.Batch) store.Batch {
 }
 
 // one is the batch of a single put.
-func one(key, value string, revision int64) store.Batch {
-	return store.Batch{Revision: revision, Events: []store.Change{
-		{Key: key, KV: store.KV{Key: key, Value: []byte(value), Revision: revision}},
+func one(key, value string, revision int64) kv.Batch {
+	return kv.Batch{Revision: revision, Events: []kv.Change{
+		{Key: key, Item: kv.Item{Key: key, Value: []byte(value), Revision: revision}},
 	}}
 }
 
-func watchInOrder(t *testing.T, s store.Store) {
+func watchInOrder(t *testing.T, s kv.Store) {
 	batches := watch(t, s, "/w/", 0)
-	var want []store.Batch
+	var want []kv.Batch
 	for i := range 50 {
 		key, value := fmt.Sprintf("/w/%d", i%7), fmt.Sprint(i)
 		want = append(want, one(key, value, put(t, s, key, value)))
 	}
-	revision := txn(t, s, store.Txn{Then: []store.Op{store.Delete("/w/3")}})
-	want = append(want, store.Batch{Revision: revision, Events: []store.Change{
-		{Key: "/w/3", KV: store.KV{Key: "/w/3", Revision: revision}, Deleted: true},
+	revision := txn(t, s, kv.Txn{Then: []kv.Op{kv.Delete("/w/3")}})
+	want = append(want, kv.Batch{Revision: revision, Events: []kv.Change{
+		{Key: "/w/3", Item: kv.Item{Key: "/w/3", Revision: revision}, Deleted: true},
 	}})
 	for _, w := range want {
 		same(t, "batch", next(t, batches), w)
 	}
 }
 
-func watchWholeRevisions(t *testing.T, s store.Store) {
+func watchWholeRevisions(t *testing.T, s kv.Store) {
 	from := put(t, s, "/w/first", "x")
 	var sizes []int
 	for n := range 5 {
-		ops := []store.Op{store.DeletePrefix("/w/old/")}
+		ops := []kv.Op{kv.DeletePrefix("/w/old/")}
 		for i := range 20 * (n + 1) {
-			ops = append(ops, store.Put(fmt.Sprintf("/w/%d/%03d", n, i), []byte("x")))
+			ops = append(ops, kv.Put(fmt.Sprintf("/w/%d/%03d", n, i), []byte("x")))
 		}
-		txn(t, s, store.Txn{Then: ops})
+		txn(t, s, kv.Txn{Then: ops})
 		sizes = append(sizes, len(ops)-1)
 	}
 	batches := watch(t, s, "/w/", from+1)
@@ -77,15 +77,15 @@ func watchWholeRevisions(t *testing.T, s store.Store) {
 	}
 }
 
-func watchPrefix(t *testing.T, s store.Store) {
+func watchPrefix(t *testing.T, s kv.Store) {
 	batches := watch(t, s, "/w/", 0)
 	put(t, s, "/w", "x")
 	put(t, s, "/x/1", "x")
-	revision := txn(t, s, store.Txn{Then: []store.Op{store.Put("/v", nil), store.Put("/w/1", []byte("y")), store.Put("/w2", nil)}})
+	revision := txn(t, s, kv.Txn{Then: []kv.Op{kv.Put("/v", nil), kv.Put("/w/1", []byte("y")), kv.Put("/w2", nil)}})
 	same(t, "batch", next(t, batches), one("/w/1", "y", revision))
 }
 
-func watchResumes(t *testing.T, s store.Store) {
+func watchResumes(t *testing.T, s kv.Store) {
 	var revisions []int64
 	for i := range 6 {
 		revisions = append(revisions, put(t, s, "/w/a", fmt.Sprint(i)))
@@ -98,7 +98,7 @@ func watchResumes(t *testing.T, s store.Store) {
 	same(t, "live batch", next(t, batches), one("/w/a", "live", revision))
 }
 
-func watchFromNow(t *testing.T, s store.Store) {
+func watchFromNow(t *testing.T, s kv.Store) {
 	for i := range 10 {
 		put(t, s, "/w/a", "before")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -113,7 +113,7 @@ func watchFromNow(t *testing.T, s store.Store) {
 	}
 }
 
-func compactedWatch(t *testing.T, s store.Store) {
+func compactedWatch(t *testing.T, s kv.Store) {
 	old := put(t, s, "/w/a", "1")
 	for range 5 {
 		put(t, s, "/w/a", "2")
@@ -123,7 +123,7 @@ func compactedWatch(t *testing.T, s store.Store) {
 	compact(t, s, at)
 	batches := watch(t, s, "/w/", old)
 	b := <-batches
-	if !errors.Is(b.Err, store.ErrCompacted) {
+	if !errors.Is(b.Err, kv.ErrCompacted) {
 		t.Errorf("watch from %d, compacted at %d: %+v, want ErrCompacted", old, at, b)
 	}
 	if b, ok := <-batches; ok {
@@ -132,7 +132,7 @@ func compactedWatch(t *testing.T, s store.Store) {
 	same(t, "watch from a kept revision", next(t, watch(t, s, "/w/", at+1)), one("/w/a", "4", last))
 }
 
-func twoWatchers(t *testing.T, s store.Store) {
+func twoWatchers(t *testing.T, s kv.Store) {
 	a, b := watch(t, s, "/w/", 0), watch(t, s, "/w/", 0)
 	for i := range 10 {
 		put(t, s, fmt.Sprintf("/w/%d", i), "x")
@@ -142,18 +142,18 @@ func twoWatchers(t *testing.T, s store.Store) {
 	}
 }
 
-func slowWatcher(t *testing.T, s store.Store) {
+func slowWatcher(t *testing.T, s kv.Store) {
 	slow, fast := watch(t, s, "/w/", 0), watch(t, s, "/w/", 0)
 	for i := range 300 {
 		revision := put(t, s, "/w/a", fmt.Sprint(i))
 		same(t, "batch of the fast watcher", next(t, fast), one("/w/a", fmt.Sprint(i), revision))
 	}
 	for i := range 300 {
-		same(t, "value of the slow watcher", string(next(t, slow).Events[0].KV.Value), fmt.Sprint(i))
+		same(t, "value of the slow watcher", string(next(t, slow).Events[0].Item.Value), fmt.Sprint(i))
 	}
 }
 
-func watchEndsWithContext(t *testing.T, s store.Store) {
+func watchEndsWithContext(t *testing.T, s kv.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	idle, err := s.Watch(ctx, "/w/", 0)
 	if err != nil {
@@ -182,7 +182,7 @@ func watchEndsWithContext(t *testing.T, s store.Store) {
 	}
 }
 
-func closing(t *testing.T, s store.Store) {
+func closing(t *testing.T, s kv.Store) {
 	put(t, s, "/w/a", "x")
 	batches := watch(t, s, "/w/", 0)
 	if err := s.Close(); err != nil {
@@ -192,11 +192,11 @@ func closing(t *testing.T, s store.Store) {
 		t.Errorf("closing a store shows as %+v", b)
 	}
 	_, getErr := s.Get(t.Context(), "/w/a")
-	_, listErr := s.List(t.Context(), "/w/", store.ListOptions{})
-	_, txnErr := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/w/b", nil)}})
+	_, listErr := s.List(t.Context(), "/w/", kv.ListOptions{})
+	_, txnErr := s.Txn(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("/w/b", nil)}})
 	_, watchErr := s.Watch(t.Context(), "/w/", 1)
 	for call, err := range map[string]error{"get": getErr, "list": listErr, "txn": txnErr, "watch": watchErr} {
-		if !errors.Is(err, store.ErrClosed) {
+		if !errors.Is(err, kv.ErrClosed) {
 			t.Errorf("%s of a closed store: %v, want ErrClosed", call, err)
 		}
 	}
@@ -210,13 +210,13 @@ func closing(t *testing.T, s store.Store) {
 	}
 }
 
-func endedContext(t *testing.T, s store.Store) {
+func endedContext(t *testing.T, s kv.Store) {
 	revision := put(t, s, "/a", "x")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, getErr := s.Get(ctx, "/a")
-	_, listErr := s.List(ctx, "/", store.ListOptions{})
-	_, txnErr := s.Txn(ctx, store.Txn{If: []store.Compare{store.Unchanged("/a", revision)}})
+	_, listErr := s.List(ctx, "/", kv.ListOptions{})
+	_, txnErr := s.Txn(ctx, kv.Txn{If: []kv.Compare{kv.Unchanged("/a", revision)}})
 	for call, err := range map[string]error{"get": getErr, "list": listErr, "txn": txnErr} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want context.Canceled", call, err)

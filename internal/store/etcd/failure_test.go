@@ -1,4 +1,4 @@
-package store
+package etcd
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/zap"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func TestG7_storeThatStopsSaysSoAndEndsEverything(t *testing.T) {
@@ -30,11 +32,11 @@ func TestG7_storeThatStopsSaysSoAndEndsEverything(t *testing.T) {
 		t.Errorf("its end shows to a watch as %+v", b)
 	}
 	_, getErr := s.Get(t.Context(), "/a")
-	_, listErr := s.List(t.Context(), "/", ListOptions{})
-	_, txnErr := s.Txn(t.Context(), Txn{Then: []Op{Put("/a", nil)}})
+	_, listErr := s.List(t.Context(), "/", kv.ListOptions{})
+	_, txnErr := s.Txn(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("/a", nil)}})
 	_, watchErr := s.Watch(t.Context(), "/", 0)
 	for call, err := range map[string]error{"get": getErr, "list": listErr, "txn": txnErr, "watch": watchErr} {
-		if !errors.Is(err, ErrClosed) || !errors.Is(err, s.Err()) {
+		if !errors.Is(err, kv.ErrClosed) || !errors.Is(err, s.Err()) {
 			t.Errorf("%s: %v, want ErrClosed because %v", call, err, s.Err())
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package etcd
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // client is what every store on etcd has in common: it speaks to etcd, wherever that runs.
@@ -90,21 +92,21 @@ func (c *client) read(ctx context.Context, key string, opts ...clientv3.OpOption
 }
 
 // Get implements Store.
-func (c *client) Get(ctx context.Context, key string) (KV, error) {
+func (c *client) Get(ctx context.Context, key string) (kv.Item, error) {
 	r, err := c.read(ctx, key)
 	if err != nil {
-		return KV{}, err
+		return kv.Item{}, err
 	}
 	if len(r.Kvs) == 0 {
-		return KV{}, fmt.Errorf("%s: %w", key, ErrNotFound)
+		return kv.Item{}, fmt.Errorf("%s: %w", key, kv.ErrNotFound)
 	}
-	return KV{Key: key, Value: r.Kvs[0].Value, Revision: r.Kvs[0].ModRevision}, nil
+	return kv.Item{Key: key, Value: r.Kvs[0].Value, Revision: r.Kvs[0].ModRevision}, nil
 }
 
 // List implements Store.
-func (c *client) List(ctx context.Context, prefix string, o ListOptions) (Page, error) {
-	if err := checkPrefix(prefix); err != nil {
-		return Page{}, err
+func (c *client) List(ctx context.Context, prefix string, o kv.ListOptions) (kv.Page, error) {
+	if err := kv.CheckPrefix(prefix); err != nil {
+		return kv.Page{}, err
 	}
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	if o.After != "" && !o.Reverse {
@@ -125,9 +127,9 @@ func (c *client) List(ctx context.Context, prefix string, o ListOptions) (Page, 
 	}
 	r, err := c.read(ctx, from, opts...)
 	if err != nil {
-		return Page{}, err
+		return kv.Page{}, err
 	}
-	page := Page{Revision: o.Revision, More: r.More}
+	page := kv.Page{Revision: o.Revision, More: r.More}
 	if o.Revision == 0 {
 		page.Revision = r.Header.Revision
 	}
@@ -135,22 +137,22 @@ func (c *client) List(ctx context.Context, prefix string, o ListOptions) (Page, 
 		page.More = false
 		return page, nil
 	}
-	for _, kv := range r.Kvs {
-		page.Items = append(page.Items, KV{Key: string(kv.Key), Value: kv.Value, Revision: kv.ModRevision})
+	for _, item := range r.Kvs {
+		page.Items = append(page.Items, kv.Item{Key: string(item.Key), Value: item.Value, Revision: item.ModRevision})
 	}
 	return page, nil
 }
 
 // Txn implements Store.
-func (c *client) Txn(ctx context.Context, t Txn) (int64, error) {
-	if err := t.check(); err != nil {
+func (c *client) Txn(ctx context.Context, t kv.Txn) (int64, error) {
+	if err := t.Check(); err != nil {
 		return 0, err
 	}
 	return c.txn(ctx, t, 0)
 }
 
 // txn runs a transaction whose puts last as long as the lease; 0: for ever.
-func (c *client) txn(ctx context.Context, t Txn, lease clientv3.LeaseID) (int64, error) {
+func (c *client) txn(ctx context.Context, t kv.Txn, lease clientv3.LeaseID) (int64, error) {
 	var ifs []clientv3.Cmp
 	var then, otherwise []clientv3.Op
 	for _, x := range t.If {
@@ -165,11 +167,11 @@ func (c *client) txn(ctx context.Context, t Txn, lease clientv3.LeaseID) (int64,
 	}
 	for _, op := range t.Then {
 		switch op.Kind {
-		case OpPut:
+		case kv.OpPut:
 			then = append(then, clientv3.OpPut(op.Key, string(op.Value), clientv3.WithLease(lease)))
-		case OpDelete:
+		case kv.OpDelete:
 			then = append(then, clientv3.OpDelete(op.Key))
-		case OpDeletePrefix:
+		case kv.OpDeletePrefix:
 			then = append(then, clientv3.OpDelete(op.Key, clientv3.WithPrefix()))
 		}
 	}
@@ -194,10 +196,10 @@ func (c *client) txn(ctx context.Context, t Txn, lease clientv3.LeaseID) (int64,
 		kvs := r.Responses[i].GetResponseRange().Kvs
 		switch {
 		case x.Prefix && len(kvs) > 0:
-			return 0, &ConflictError{Key: x.Key, Found: string(kvs[0].Key)}
+			return 0, &kv.ConflictError{Key: x.Key, Found: string(kvs[0].Key)}
 		case !x.Prefix && len(kvs) == 0 && x.Revision != 0,
 			!x.Prefix && len(kvs) > 0 && kvs[0].ModRevision != x.Revision:
-			return 0, &ConflictError{Key: x.Key}
+			return 0, &kv.ConflictError{Key: x.Key}
 		}
 	}
 	return 0, errors.New("etcd refused a transaction whose comparisons all hold")
@@ -236,15 +238,15 @@ func (c *client) translate(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, rpctypes.ErrCompacted):
-		return ErrCompacted
+		return kv.ErrCompacted
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return ErrNoSpace
+		return kv.ErrNoSpace
 	case errors.Is(err, rpctypes.ErrTooManyOps), errors.Is(err, rpctypes.ErrRequestTooLarge):
-		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+		return fmt.Errorf("%w: %w", kv.ErrTooLarge, err)
 	case c.Err() != nil:
-		return fmt.Errorf("%w: %w", ErrClosed, c.Err())
+		return fmt.Errorf("%w: %w", kv.ErrClosed, c.Err())
 	case c.closing.Load():
-		return ErrClosed
+		return kv.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:

@@ -1,4 +1,4 @@
-package store
+package etcd
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const (
@@ -95,9 +97,9 @@ func (c *Cluster) reach(endpoints []string, lost bool) {
 
 // Campaign implements Store. The leader's key is attached to a lease, which the leader
 // keeps renewing; who waits has none.
-func (c *Cluster) Campaign(ctx context.Context, prefix string, value []byte) (Leadership, error) {
+func (c *Cluster) Campaign(ctx context.Context, prefix string, value []byte) (kv.Leadership, error) {
 	var lease clientv3.LeaseID
-	l, err := campaign(ctx, c, prefix, value, c.log, nil, func(ctx context.Context, key string, value []byte) (*leadership, error) {
+	take := func(ctx context.Context, key string, value []byte) (*kv.Held, error) {
 		ctx, cancel := context.WithTimeout(ctx, c.ttl)
 		defer cancel()
 		sent := time.Now()
@@ -106,18 +108,19 @@ func (c *Cluster) Campaign(ctx context.Context, prefix string, value []byte) (Le
 			return nil, c.translate(ctx, err)
 		}
 		lease = clientv3.LeaseID(grant.ID)
-		revision, err := c.txn(ctx, Txn{If: []Compare{Absent(key)}, Then: []Op{Put(key, value)}}, lease)
+		revision, err := c.txn(ctx, kv.Txn{If: []kv.Compare{kv.Absent(key)}, Then: []kv.Op{kv.Put(key, value)}}, lease)
 		if err != nil {
 			// It may be stored in spite of the error: the lease would end it, now or later.
 			c.revoke(context.WithoutCancel(ctx), grant.ID)
 			return nil, err
 		}
-		return newLeadership(c, Unchanged(key, revision), sent.Add(certain(grant.TTL))), nil
-	})
+		return kv.Hold(c, kv.Unchanged(key, revision), sent.Add(certain(grant.TTL))), nil
+	}
+	l, err := kv.Election{Store: c, Log: c.log, Take: take}.Campaign(ctx, prefix, value)
 	if err != nil {
 		return nil, err
 	}
-	c.watches.Go(l.guardKey)
+	c.watches.Go(l.Watch)
 	c.watches.Go(func() { c.renew(l, lease) })
 	return l, nil
 }
@@ -130,21 +133,21 @@ func certain(ttl int64) time.Duration { return time.Duration(ttl) * time.Second 
 
 // renew keeps the lease until the leadership is lost. An answer counts from when its
 // question was sent.
-func (c *Cluster) renew(l *leadership, lease clientv3.LeaseID) {
+func (c *Cluster) renew(l *kv.Held, lease clientv3.LeaseID) {
 	step := c.ttl / 5
 	wait := step
-	for pause(l.life, min(wait, l.remaining())) && l.Valid() {
+	for kv.Pause(l.Life(), min(wait, l.Remaining())) && l.Valid() {
 		sent := time.Now()
-		ttl, err := c.keepAlive(l.life, min(step, l.remaining()), lease)
+		ttl, err := c.keepAlive(l.Life(), min(step, l.Remaining()), lease)
 		switch {
 		case err != nil:
 			c.log.Debug("the lease was not renewed, trying again", "error", err)
 			wait = renewAgain
 		case ttl > 0:
-			l.extend(sent.Add(certain(ttl)))
+			l.Extend(sent.Add(certain(ttl)))
 			wait = step
 		default:
-			l.giveUp()
+			l.GiveUp()
 		}
 	}
 }

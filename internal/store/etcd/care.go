@@ -1,4 +1,4 @@
-package store
+package etcd
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/pkg/v3/featuregate"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const (
@@ -26,14 +28,14 @@ const (
 
 // Health implements Store: the fullest of the members that answer. It costs a look in
 // memory; asking for alarms by themselves would be an entry of the log.
-func (c *client) Health(ctx context.Context) (Health, error) {
+func (c *client) Health(ctx context.Context) (kv.Health, error) {
 	ctx, done := c.within(ctx)
 	defer done()
 	endpoints := c.api.Endpoints()
 	if len(endpoints) == 0 {
 		endpoints = []string{""} // the embedded one has no name
 	}
-	var h Health
+	var h kv.Health
 	var failed error
 	for _, endpoint := range endpoints {
 		status, err := c.api.Status(ctx, endpoint)
@@ -118,7 +120,7 @@ func (e *Embedded) Look(ctx context.Context, now time.Time) error {
 	}
 	g.marks = append(g.marks, mark{now, e.etcd.Server.KV().Rev()})
 	if h.InUse-g.from > h.Quota/100*grownPercent && old.revision > e.etcd.Server.KV().FirstRev() {
-		if err := e.Compact(ctx, old.revision); err != nil && !errors.Is(err, ErrCompacted) {
+		if err := e.Compact(ctx, old.revision); err != nil && !errors.Is(err, kv.ErrCompacted) {
 			return fmt.Errorf("forget old revisions: %w", err)
 		}
 		e.log.Debug("forgot old revisions early", "bytes_in_use", h.InUse, "grown_by", h.InUse-g.from)

@@ -1,4 +1,4 @@
-package store
+package etcd
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const (
@@ -129,7 +131,7 @@ func (s *scouts) run(ctx context.Context, reach func(endpoints []string, lost bo
 	for _, scout := range s.all {
 		all = append(all, scout.endpoint)
 	}
-	for known := all; pause(ctx, scoutEvery); {
+	for known := all; kv.Pause(ctx, scoutEvery); {
 		var answering []string
 		for i, err := range s.look(ctx) {
 			if err == nil {

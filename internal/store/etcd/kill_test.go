@@ -1,4 +1,4 @@
-package store_test
+package etcd_test
 
 import (
 	"bufio"
@@ -13,7 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // writerDir makes the test binary the process that TestG1_acknowledgedWritesSurviveKill
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 
 // writeForEver prints each key after its write was acknowledged.
 func writeForEver(dir string) {
-	s, err := store.OpenEmbedded(store.Options{Dir: dir})
+	s, err := etcd.OpenEmbedded(etcd.Options{Dir: dir})
 	if err != nil {
 		fmt.Println("error", err)
 		os.Exit(1)
@@ -47,7 +48,7 @@ func writeForEver(dir string) {
 		group.Go(func() {
 			for i := 0; ; i++ {
 				key := fmt.Sprintf("/%d/%d-%06d", os.Getpid(), w, i)
-				_, err := s.Txn(context.Background(), store.Txn{Then: []store.Op{store.Put(key, []byte(key)), store.Put(key+"/twin", nil)}})
+				_, err := s.Txn(context.Background(), kv.Txn{Then: []kv.Op{kv.Put(key, []byte(key)), kv.Put(key+"/twin", nil)}})
 				mu.Lock()
 				if err != nil {
 					fmt.Println("error", err)
@@ -69,13 +70,13 @@ func TestG1_acknowledgedWritesSurviveKill(t *testing.T) {
 		acknowledged = append(acknowledged, keys...)
 	}
 	s := embedded(t, dir)
-	page, err := s.List(t.Context(), "/", store.ListOptions{})
+	page, err := s.List(t.Context(), "/", kv.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stored := map[string]bool{}
-	for _, kv := range page.Items {
-		stored[kv.Key] = true
+	for _, item := range page.Items {
+		stored[item.Key] = true
 	}
 	for _, key := range acknowledged {
 		if !stored[key] {

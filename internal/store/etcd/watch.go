@@ -1,4 +1,4 @@
-package store
+package etcd
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // route is the stream that watches share. A stream stays with the endpoint that it was
@@ -38,8 +40,8 @@ func (r *route) outgoing(ctx context.Context) context.Context {
 }
 
 // Watch implements Store.
-func (c *client) Watch(ctx context.Context, prefix string, from int64) (<-chan Batch, error) {
-	if err := checkPrefix(prefix); err != nil {
+func (c *client) Watch(ctx context.Context, prefix string, from int64) (<-chan kv.Batch, error) {
+	if err := kv.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -47,16 +49,16 @@ func (c *client) Watch(ctx context.Context, prefix string, from int64) (<-chan B
 	}
 	if from == 0 {
 		// etcd would begin whenever it comes to it, and miss what is written until then.
-		page, err := c.List(ctx, prefix, ListOptions{Limit: 1})
+		page, err := c.List(ctx, prefix, kv.ListOptions{Limit: 1})
 		if err != nil {
 			return nil, err
 		}
 		from = page.Revision + 1
 	}
 	if c.life.Err() != nil {
-		return nil, c.translate(ctx, ErrClosed)
+		return nil, c.translate(ctx, kv.ErrClosed)
 	}
-	out := make(chan Batch)
+	out := make(chan kv.Batch)
 	c.watches.Go(func() { c.watch(ctx, prefix, from, out) })
 	return out, nil
 }
@@ -68,7 +70,7 @@ func (c *client) Progress(ctx context.Context) error {
 	return c.translate(ctx, c.api.RequestProgress(c.rerouted.Load().outgoing(ctx)))
 }
 
-func (c *client) watch(ctx context.Context, prefix string, from int64, out chan<- Batch) {
+func (c *client) watch(ctx context.Context, prefix string, from int64, out chan<- kv.Batch) {
 	defer close(out)
 	ctx, done := c.within(ctx)
 	defer done()
@@ -78,11 +80,11 @@ func (c *client) watch(ctx context.Context, prefix string, from int64, out chan<
 }
 
 // watchBy delivers what comes after last, and reports whether another route is to go on.
-func (c *client) watchBy(ctx context.Context, r *route, prefix string, last *int64, out chan<- Batch) bool {
+func (c *client) watchBy(ctx context.Context, r *route, prefix string, last *int64, out chan<- kv.Batch) bool {
 	via, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)()
-	send := func(b Batch) bool {
+	send := func(b kv.Batch) bool {
 		select {
 		case out <- b:
 			return true
@@ -95,8 +97,8 @@ func (c *client) watchBy(ctx context.Context, r *route, prefix string, last *int
 			break
 		}
 		if err := answer.Err(); err != nil {
-			if err = c.translate(ctx, err); !errors.Is(err, ErrClosed) {
-				send(Batch{Err: err})
+			if err = c.translate(ctx, err); !errors.Is(err, kv.ErrClosed) {
+				send(kv.Batch{Err: err})
 			}
 			return false
 		}
@@ -115,18 +117,18 @@ func (c *client) watchBy(ctx context.Context, r *route, prefix string, last *int
 
 // batches cuts the events of an answer, which may hold several revisions but never a
 // part of one, where the revision changes.
-func batches(answer clientv3.WatchResponse) []Batch {
+func batches(answer clientv3.WatchResponse) []kv.Batch {
 	if answer.IsProgressNotify() {
-		return []Batch{{Revision: answer.Header.Revision}}
+		return []kv.Batch{{Revision: answer.Header.Revision}}
 	}
-	var out []Batch
+	var out []kv.Batch
 	for _, ev := range answer.Events {
 		revision := ev.Kv.ModRevision
 		if len(out) == 0 || out[len(out)-1].Revision != revision {
-			out = append(out, Batch{Revision: revision})
+			out = append(out, kv.Batch{Revision: revision})
 		}
-		c := Change{Key: string(ev.Kv.Key), Deleted: ev.Type == clientv3.EventTypeDelete}
-		c.KV = KV{Key: c.Key, Value: ev.Kv.Value, Revision: revision}
+		c := kv.Change{Key: string(ev.Kv.Key), Deleted: ev.Type == clientv3.EventTypeDelete}
+		c.Item = kv.Item{Key: c.Key, Value: ev.Kv.Value, Revision: revision}
 		out[len(out)-1].Events = append(out[len(out)-1].Events, c)
 	}
 	return out

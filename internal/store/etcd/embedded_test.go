@@ -1,4 +1,4 @@
-package store_test
+package etcd_test
 
 import (
 	"errors"
@@ -10,17 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
-func embedded(t *testing.T, dir string) *store.Embedded {
+func embedded(t *testing.T, dir string) *etcd.Embedded {
 	t.Helper()
-	s, err := store.OpenEmbedded(store.Options{Dir: dir})
+	s, err := etcd.OpenEmbedded(etcd.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +32,7 @@ func embedded(t *testing.T, dir string) *store.Embedded {
 }
 
 func TestEmbedded(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) store.Store { return embedded(t, filepath.Join(t.TempDir(), "store")) })
+	conformance.Run(t, func(t *testing.T) kv.Store { return embedded(t, filepath.Join(t.TempDir(), "store")) })
 }
 
 func TestG1_writesSurviveCloseAndReopen(t *testing.T) {
@@ -47,7 +46,7 @@ func TestG1_writesSurviveCloseAndReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = embedded(t, dir)
-	page, err := s.List(t.Context(), "/k/", store.ListOptions{})
+	page, err := s.List(t.Context(), "/k/", kv.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,14 +78,14 @@ func TestG7_dataDirectoryIsForItsOwnerOnly(t *testing.T) {
 	if err := os.Chmod(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	_, err = store.OpenEmbedded(store.Options{Dir: dir})
+	_, err = etcd.OpenEmbedded(etcd.Options{Dir: dir})
 	wantError(t, err, dir, "0750", "chmod 700")
 }
 
 func TestG7_dataDirectoryInUseIsRefusedAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := embedded(t, dir)
-	_, err := store.OpenEmbedded(store.Options{Dir: dir})
+	_, err := etcd.OpenEmbedded(etcd.Options{Dir: dir})
 	wantError(t, err, dir, "another process uses it")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -99,9 +98,9 @@ func TestG7_unusableDataDirectoryIsRefused(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := store.OpenEmbedded(store.Options{Dir: file})
+	_, err := etcd.OpenEmbedded(etcd.Options{Dir: file})
 	wantError(t, err, file, "not a directory")
-	_, err = store.OpenEmbedded(store.Options{})
+	_, err = etcd.OpenEmbedded(etcd.Options{})
 	wantError(t, err, "no data directory")
 }
 
@@ -119,7 +118,7 @@ func TestG7_corruptDataIsRefusedAtStart(t *testing.T) {
 		t.Fatalf("no write-ahead log: %v %v", wals, err)
 	}
 	flip(t, wals[0], "xxxxxxxx")
-	_, err = store.OpenEmbedded(store.Options{Dir: dir})
+	_, err = etcd.OpenEmbedded(etcd.Options{Dir: dir})
 	wantError(t, err, dir, "crc mismatch")
 }
 
@@ -163,16 +162,16 @@ func TestG7_storeListensNowhere(t *testing.T) {
 }
 
 func TestG7_fullStoreRefusesWritesUntilThereIsRoom(t *testing.T) {
-	s, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(t.TempDir(), "store"), Quota: 4 << 20})
+	s, err := etcd.OpenEmbedded(etcd.Options{Dir: filepath.Join(t.TempDir(), "store"), Quota: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	var last int64
 	for i := 0; ; i++ {
-		revision, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/a", make([]byte, 256<<10))}})
+		revision, err := s.Txn(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("/a", make([]byte, 256<<10))}})
 		if err != nil {
-			if err != store.ErrNoSpace {
+			if err != kv.ErrNoSpace {
 				t.Fatalf("write %d: %v, want ErrNoSpace", i, err)
 			}
 			break
@@ -204,7 +203,7 @@ func TestEmbedded_logsNothingThatAlarms(t *testing.T) {
 	log := hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info})
 	dir := filepath.Join(t.TempDir(), "store")
 	for range 2 {
-		s, err := store.OpenEmbedded(store.Options{Dir: dir, Logger: log})
+		s, err := etcd.OpenEmbedded(etcd.Options{Dir: dir, Logger: log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,9 +222,9 @@ func TestEmbedded_logsNothingThatAlarms(t *testing.T) {
 	}
 }
 
-func mustPut(t testing.TB, s store.Store, key, value string) int64 {
+func mustPut(t testing.TB, s kv.Store, key, value string) int64 {
 	t.Helper()
-	revision, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put(key, []byte(value))}})
+	revision, err := s.Txn(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(key, []byte(value))}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,51 +243,9 @@ func wantError(t *testing.T, err error, parts ...string) {
 	}
 }
 
-func TestEmbedded_recordsAndViewWorkOnIt(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
-	s := embedded(t, dir)
-	r := store.NewRecords(s, "staging")
-	if err := r.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	v := store.NewView(r, nil)
-	viewing(t, v)
-	beta := fleet.ServerKey{Account: "beta", Region: "eu"}
-	declare(t, r, acme)
-	declare(t, r, beta)
-	for i := range 3 {
-		if err := r.CommitTurn(t.Context(), turnOf(acme, gather(t, r, acme), fmt.Sprint(i))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tx := r.Begin()
-	tx.DeleteRegion(must[store.Versioned[fleet.Region]](t)(r.Region(t.Context(), "eu")))
-	_, err := tx.Commit(t.Context())
-	wantError(t, err, `region "eu" is still used by server acme/eu`)
-	g := gather(t, r, beta)
-	if err := r.CommitTurn(t.Context(), fleet.TurnWrite{Key: beta, IntentRevision: g.IntentRevision, Remove: true}); err != nil {
-		t.Fatal(err)
-	}
-	caughtUp(t, v, r)
-	if err := s.Compact(t.Context(), v.Revision()); err != nil {
-		t.Fatal(err)
-	}
-	tx = r.Begin()
-	tx.DeleteAccount(must[store.Versioned[fleet.Account]](t)(r.Account(t.Context(), "beta")))
-	commit(t, tx)
-	caughtUp(t, v, r)
-	fresh := store.NewView(r, nil)
-	viewing(t, fresh)
-	for name, view := range map[string]*store.View{"kept": v, "fresh": fresh} {
-		if g, ok := view.Server(acme); !ok || !cmp.Equal(g, gather(t, r, acme)) || len(view.ServerKeys()) != 1 || len(view.Regions()) != 1 {
-			t.Errorf("%s view: %+v %v, servers %v, regions %v", name, g, ok, view.ServerKeys(), view.Regions())
-		}
-	}
-}
-
 // Old revisions are forgotten by size as well as by time; those of the last minute are kept.
 func TestG12_compactionFollowsTheSizeAsWellAsTheClock(t *testing.T) {
-	s, err := store.OpenEmbedded(store.Options{Dir: filepath.Join(t.TempDir(), "store"), Quota: 64 << 20})
+	s, err := etcd.OpenEmbedded(etcd.Options{Dir: filepath.Join(t.TempDir(), "store"), Quota: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +258,7 @@ func TestG12_compactionFollowsTheSizeAsWellAsTheClock(t *testing.T) {
 		}
 	}
 	at := func(revision int64) error {
-		_, err := s.List(t.Context(), "/", store.ListOptions{Revision: revision})
+		_, err := s.List(t.Context(), "/", kv.ListOptions{Revision: revision})
 		return err
 	}
 	write := func() (last int64) {
@@ -330,7 +287,7 @@ func TestG12_compactionFollowsTheSizeAsWellAsTheClock(t *testing.T) {
 		}
 	}
 	look(3*time.Minute + 20*time.Second)
-	if err := at(last - 1); !errors.Is(err, store.ErrCompacted) {
+	if err := at(last - 1); !errors.Is(err, kv.ErrCompacted) {
 		t.Errorf("a revision from more than a minute ago, in a store that grows: %v", err)
 	}
 	if err := at(young - 1); err != nil {

@@ -1,6 +1,6 @@
 //go:build real
 
-package store_test
+package etcd_test
 
 import (
 	"bufio"
@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
-	"github.com/kurafleet/terraform-provider-kura/internal/world/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
+	worldetcd "github.com/kurafleet/terraform-provider-kura/internal/world/etcd"
 	"github.com/kurafleet/terraform-provider-kura/internal/world/stopwatch"
 )
 
@@ -24,14 +25,14 @@ const soon = 10 * time.Second
 // busy writes, reads, watches and leads by turns, and fails where one of them takes long.
 type busy struct {
 	t       *testing.T
-	s       *store.Cluster
+	s       *etcd.Cluster
 	watch   *stopwatch.Stopwatch
-	batches <-chan store.Batch
-	lead    store.Leadership
+	batches <-chan kv.Batch
+	lead    kv.Leadership
 	n       int
 }
 
-func keepBusy(t *testing.T, s *store.Cluster) *busy {
+func keepBusy(t *testing.T, s *etcd.Cluster) *busy {
 	t.Helper()
 	batches, err := s.Watch(t.Context(), "/busy/", 0)
 	if err != nil {
@@ -57,12 +58,12 @@ func (b *busy) round() (slowest time.Duration) {
 	var revision int64
 	for {
 		var err error
-		if revision, err = b.s.Txn(ctx, store.Txn{If: []store.Compare{b.lead.Guard()}, Then: []store.Op{store.Put(key, []byte(value))}}); err == nil {
+		if revision, err = b.s.Txn(ctx, kv.Txn{If: []kv.Compare{b.lead.Guard()}, Then: []kv.Op{kv.Put(key, []byte(value))}}); err == nil {
 			break
 		} else if ctx.Err() != nil {
 			b.t.Fatalf("write %d: %v", b.n, err)
 		}
-		if store.IsConflict(err) {
+		if kv.IsConflict(err) {
 			b.leadAgain(ctx)
 		}
 	}
@@ -107,7 +108,7 @@ func (b *busy) leadAgain(ctx context.Context) {
 func (b *busy) forAWhile() {
 	b.t.Helper()
 	slowest := time.Duration(0)
-	for end := time.Now().Add(store.DefaultLeaseTTL + 2*time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(etcd.DefaultLeaseTTL + 2*time.Second); time.Now().Before(end); {
 		slowest = max(slowest, b.round())
 	}
 	b.t.Logf("%d rounds, the slowest call took %s", b.n, slowest)
@@ -117,7 +118,7 @@ func (b *busy) forAWhile() {
 }
 
 func TestG2_oneEtcdMemberKilledStopsNothing(t *testing.T) {
-	c := etcd.Start(t, etcd.Options{Members: 3})
+	c := worldetcd.Start(t, worldetcd.Options{Members: 3})
 	b := keepBusy(t, connect(t, c))
 	b.round()
 	for _, m := range c.Members {
@@ -128,7 +129,7 @@ func TestG2_oneEtcdMemberKilledStopsNothing(t *testing.T) {
 }
 
 func TestG2_oneEtcdMemberStoppedStopsNothing(t *testing.T) {
-	c := etcd.Start(t, etcd.Options{Members: 3, TLS: true})
+	c := worldetcd.Start(t, worldetcd.Options{Members: 3, TLS: true})
 	b := keepBusy(t, connect(t, c))
 	b.round()
 	for _, m := range c.Members {
@@ -140,7 +141,7 @@ func TestG2_oneEtcdMemberStoppedStopsNothing(t *testing.T) {
 }
 
 func TestG2_aStoreThatDoesNotAnswerIsNoFailure(t *testing.T) {
-	c := etcd.Start(t, etcd.Options{})
+	c := worldetcd.Start(t, worldetcd.Options{})
 	s := connect(t, c)
 	mustPut(t, s, "/a", "x")
 	c.Members[0].Kill()
@@ -149,7 +150,7 @@ func TestG2_aStoreThatDoesNotAnswerIsNoFailure(t *testing.T) {
 	if _, err := s.Get(ctx, "/a"); err == nil {
 		t.Error("a read of a store that is gone is answered")
 	}
-	if _, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{store.Put("/a", nil)}}); err == nil || store.IsConflict(err) {
+	if _, err := s.Txn(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("/a", nil)}}); err == nil || kv.IsConflict(err) {
 		t.Errorf("a write to a store that is gone: %v", err)
 	}
 	select {
@@ -164,7 +165,7 @@ func TestG2_aStoreThatDoesNotAnswerIsNoFailure(t *testing.T) {
 }
 
 func TestG2_aLeaderThatVanishesIsReplacedWhenItsLeaseRunsOut(t *testing.T) {
-	c := etcd.Start(t, etcd.Options{Members: 3})
+	c := worldetcd.Start(t, worldetcd.Options{Members: 3})
 	first, second := connect(t, c), connect(t, c)
 	l, err := first.Campaign(t.Context(), "/leader/", []byte("a"))
 	if err != nil {
@@ -186,7 +187,7 @@ func TestG2_aLeaderThatVanishesIsReplacedWhenItsLeaseRunsOut(t *testing.T) {
 	if took > soon {
 		t.Errorf("the next one leads after %s, want at most %s", took, soon)
 	}
-	if _, err := second.Txn(t.Context(), store.Txn{If: []store.Compare{l.Guard()}, Then: []store.Op{store.Put("/x", nil)}}); !store.IsConflict(err) {
+	if _, err := second.Txn(t.Context(), kv.Txn{If: []kv.Compare{l.Guard()}, Then: []kv.Op{kv.Put("/x", nil)}}); !kv.IsConflict(err) {
 		t.Errorf("a write of the one that vanished: %v, want a conflict", err)
 	}
 	if !next.Valid() {
@@ -205,7 +206,7 @@ func init() {
 }
 
 func leadForEver(endpoint string) {
-	s, err := store.OpenCluster(store.ClusterOptions{Endpoints: []string{endpoint}})
+	s, err := etcd.OpenCluster(etcd.ClusterOptions{Endpoints: []string{endpoint}})
 	if err != nil {
 		fmt.Println("error", err)
 		os.Exit(1)
@@ -214,13 +215,13 @@ func leadForEver(endpoint string) {
 	fmt.Println("leads", err)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		valid := l.Valid()
-		_, err := s.Txn(context.Background(), store.Txn{If: []store.Compare{l.Guard()}, Then: []store.Op{store.Put("/effect", nil)}})
-		fmt.Println(valid, store.IsConflict(err))
+		_, err := s.Txn(context.Background(), kv.Txn{If: []kv.Compare{l.Guard()}, Then: []kv.Op{kv.Put("/effect", nil)}})
+		fmt.Println(valid, kv.IsConflict(err))
 	}
 }
 
 func TestG2_aLeaderThatWasStoppedPastItsLeaseKnowsAtOnce(t *testing.T) {
-	c := etcd.Start(t, etcd.Options{})
+	c := worldetcd.Start(t, worldetcd.Options{})
 	s := connect(t, c)
 	exe, err := os.Executable()
 	if err != nil {

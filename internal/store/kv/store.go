@@ -1,4 +1,4 @@
-package store
+package kv
 
 import (
 	"context"
@@ -53,7 +53,7 @@ type Health struct {
 type Store interface {
 	// Get returns the present value of key, or ErrNotFound. It is linearizable: it sees
 	// every write that was acknowledged before the call.
-	Get(ctx context.Context, key string) (KV, error)
+	Get(ctx context.Context, key string) (Item, error)
 	// List returns the keys that begin with prefix, in order. The pages of one list show
 	// one revision when each next call passes the Revision of the first page and After,
 	// the last key of the one before. An old revision may be gone: ErrCompacted.
@@ -83,8 +83,8 @@ type Store interface {
 	Close() error
 }
 
-// KV is a key with its value. Revision is that of the last change of the key.
-type KV struct {
+// Item is a key with its value. Revision is that of the last change of the key.
+type Item struct {
 	Key      string
 	Value    []byte
 	Revision int64
@@ -100,7 +100,7 @@ type ListOptions struct {
 
 // Page is an answer of List. Revision is the one it shows; More says that keys are left.
 type Page struct {
-	Items    []KV
+	Items    []Item
 	Revision int64
 	More     bool
 }
@@ -162,11 +162,11 @@ type Batch struct {
 	Err      error
 }
 
-// Change is one changed key. KV holds the new value; of a deleted key only Key and the
+// Change is one changed key. Item holds the new value; of a deleted key only Key and the
 // revision of the deletion.
 type Change struct {
 	Key     string
-	KV      KV
+	Item    Item
 	Deleted bool
 }
 
@@ -198,8 +198,8 @@ func IsConflict(err error) bool {
 	return ok
 }
 
-// check refuses transactions that not every implementation could run.
-func (t Txn) check() error {
+// Check refuses transactions that not every implementation could run.
+func (t Txn) Check() error {
 	if len(t.If) > MaxOps || len(t.Then) > MaxOps {
 		return fmt.Errorf("%w: %d comparisons and %d operations, at most %d each", ErrTooLarge, len(t.If), len(t.Then), MaxOps)
 	}
@@ -244,7 +244,8 @@ func (t Txn) check() error {
 	return nil
 }
 
-func checkPrefix(prefix string) error {
+// CheckPrefix refuses a prefix that not every implementation could list or watch.
+func CheckPrefix(prefix string) error {
 	if prefix == "" {
 		return errors.New("empty prefix")
 	}

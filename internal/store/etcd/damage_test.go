@@ -1,4 +1,4 @@
-package store_test
+package etcd_test
 
 import (
 	"bytes"
@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // written makes a store with a hundred keys, closes it, and returns its directory and its
@@ -62,7 +63,7 @@ func TestG7_damagedFilesAreRefusedAtOnce(t *testing.T) {
 func refusedAtOnce(t *testing.T, dir string) {
 	t.Helper()
 	start := time.Now()
-	_, err := store.OpenEmbedded(store.Options{Dir: dir})
+	_, err := etcd.OpenEmbedded(etcd.Options{Dir: dir})
 	wantError(t, err, dir, "damaged", "kurad snapshot restore")
 	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %s to say so", took)
@@ -80,7 +81,7 @@ func TestG1_logWithATornEndOpensWithEverythingAcknowledged(t *testing.T) {
 		return b
 	})
 	s := embedded(t, dir)
-	page, err := s.List(t.Context(), "/k/", store.ListOptions{})
+	page, err := s.List(t.Context(), "/k/", kv.ListOptions{})
 	if err != nil || len(page.Items) != 100 {
 		t.Fatalf("%d keys, %v; want all 100", len(page.Items), err)
 	}

@@ -1,4 +1,4 @@
-package store
+package etcd
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package store
+package conformance
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // memoryHistory is how many revisions a Memory keeps at least. Older ones are compacted
@@ -24,7 +26,7 @@ type Memory struct {
 	compacted int64 // revisions up to this one are gone for watches; lists may still see it
 	keys      []string
 	versions  map[string][]version
-	history   []Batch
+	history   []kv.Batch
 	asked     int           // how often Progress was called
 	changed   chan struct{} // closed and replaced at each write, and when asked
 	closed    chan struct{}
@@ -48,37 +50,37 @@ func NewMemory() *Memory {
 }
 
 // Get implements Store.
-func (m *Memory) Get(ctx context.Context, key string) (KV, error) {
+func (m *Memory) Get(ctx context.Context, key string) (kv.Item, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.usable(ctx); err != nil {
-		return KV{}, err
+		return kv.Item{}, err
 	}
-	kv, ok := m.at(key, m.revision)
+	item, ok := m.at(key, m.revision)
 	if !ok {
-		return KV{}, fmt.Errorf("%s: %w", key, ErrNotFound)
+		return kv.Item{}, fmt.Errorf("%s: %w", key, kv.ErrNotFound)
 	}
-	return kv, nil
+	return item, nil
 }
 
 // List implements Store.
-func (m *Memory) List(ctx context.Context, prefix string, o ListOptions) (Page, error) {
-	if err := checkPrefix(prefix); err != nil {
-		return Page{}, err
+func (m *Memory) List(ctx context.Context, prefix string, o kv.ListOptions) (kv.Page, error) {
+	if err := kv.CheckPrefix(prefix); err != nil {
+		return kv.Page{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.usable(ctx); err != nil {
-		return Page{}, err
+		return kv.Page{}, err
 	}
-	page := Page{Revision: o.Revision}
+	page := kv.Page{Revision: o.Revision}
 	switch {
 	case o.Revision == 0:
 		page.Revision = m.revision
 	case o.Revision < m.compacted:
-		return Page{}, ErrCompacted
+		return kv.Page{}, kv.ErrCompacted
 	case o.Revision > m.revision:
-		return Page{}, fmt.Errorf("revision %d is not there yet", o.Revision)
+		return kv.Page{}, fmt.Errorf("revision %d is not there yet", o.Revision)
 	}
 	from := sort.SearchStrings(m.keys, prefix)
 	to := from + sort.Search(len(m.keys)-from, func(i int) bool { return !strings.HasPrefix(m.keys[from+i], prefix) })
@@ -91,7 +93,7 @@ func (m *Memory) List(ctx context.Context, prefix string, o ListOptions) (Page, 
 		if o.After != "" && (!o.Reverse && key <= o.After || o.Reverse && key >= o.After) {
 			continue
 		}
-		kv, ok := m.at(key, page.Revision)
+		item, ok := m.at(key, page.Revision)
 		if !ok {
 			continue
 		}
@@ -99,14 +101,14 @@ func (m *Memory) List(ctx context.Context, prefix string, o ListOptions) (Page, 
 			page.More = true
 			break
 		}
-		page.Items = append(page.Items, kv)
+		page.Items = append(page.Items, item)
 	}
 	return page, nil
 }
 
 // Txn implements Store.
-func (m *Memory) Txn(ctx context.Context, t Txn) (int64, error) {
-	if err := t.check(); err != nil {
+func (m *Memory) Txn(ctx context.Context, t kv.Txn) (int64, error) {
+	if err := t.Check(); err != nil {
 		return 0, err
 	}
 	m.mu.Lock()
@@ -117,26 +119,26 @@ func (m *Memory) Txn(ctx context.Context, t Txn) (int64, error) {
 	for _, c := range t.If {
 		if c.Prefix {
 			if found, ok := m.first(c.Key); ok {
-				return 0, &ConflictError{Key: c.Key, Found: found}
+				return 0, &kv.ConflictError{Key: c.Key, Found: found}
 			}
 			continue
 		}
-		if kv, _ := m.at(c.Key, m.revision); kv.Revision != c.Revision {
-			return 0, &ConflictError{Key: c.Key}
+		if item, _ := m.at(c.Key, m.revision); item.Revision != c.Revision {
+			return 0, &kv.ConflictError{Key: c.Key}
 		}
 	}
 	next := m.revision + 1
-	var events []Change
+	var events []kv.Change
 	for _, op := range t.Then {
 		switch op.Kind {
-		case OpPut:
-			kv := KV{Key: op.Key, Value: bytes.Clone(op.Value), Revision: next}
-			events = append(events, Change{Key: op.Key, KV: kv})
-		case OpDelete:
+		case kv.OpPut:
+			item := kv.Item{Key: op.Key, Value: bytes.Clone(op.Value), Revision: next}
+			events = append(events, kv.Change{Key: op.Key, Item: item})
+		case kv.OpDelete:
 			if _, ok := m.at(op.Key, m.revision); ok {
 				events = append(events, deletion(op.Key, next))
 			}
-		case OpDeletePrefix:
+		case kv.OpDeletePrefix:
 			for _, key := range m.keys[sort.SearchStrings(m.keys, op.Key):] {
 				if !strings.HasPrefix(key, op.Key) {
 					break
@@ -154,7 +156,7 @@ func (m *Memory) Txn(ctx context.Context, t Txn) (int64, error) {
 	for _, e := range events {
 		m.record(e)
 	}
-	m.history = append(m.history, Batch{Revision: next, Events: events})
+	m.history = append(m.history, kv.Batch{Revision: next, Events: events})
 	if len(m.history) >= 2*memoryHistory {
 		m.compact(next - memoryHistory)
 	}
@@ -163,8 +165,8 @@ func (m *Memory) Txn(ctx context.Context, t Txn) (int64, error) {
 }
 
 // Watch implements Store.
-func (m *Memory) Watch(ctx context.Context, prefix string, from int64) (<-chan Batch, error) {
-	if err := checkPrefix(prefix); err != nil {
+func (m *Memory) Watch(ctx context.Context, prefix string, from int64) (<-chan kv.Batch, error) {
+	if err := kv.CheckPrefix(prefix); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -175,17 +177,17 @@ func (m *Memory) Watch(ctx context.Context, prefix string, from int64) (<-chan B
 	if from == 0 {
 		from = m.revision + 1
 	}
-	out, asked := make(chan Batch), m.asked
+	out, asked := make(chan kv.Batch), m.asked
 	m.watches.Go(func() { m.watch(ctx, prefix, from, asked, out) })
 	return out, nil
 }
 
-func (m *Memory) watch(ctx context.Context, prefix string, from int64, asked int, out chan<- Batch) {
+func (m *Memory) watch(ctx context.Context, prefix string, from int64, asked int, out chan<- kv.Batch) {
 	defer close(out)
 	for {
 		batches, changed, err := m.since(from, &asked)
 		if err != nil {
-			batches = []Batch{{Err: err}}
+			batches = []kv.Batch{{Err: err}}
 		}
 		for _, b := range batches {
 			if b.Err == nil && b.Events != nil {
@@ -217,17 +219,17 @@ func (m *Memory) watch(ctx context.Context, prefix string, from int64, asked int
 
 // since returns the history from a revision on, with a batch without events where
 // Progress was called again, and what is closed when there is more.
-func (m *Memory) since(from int64, asked *int) ([]Batch, <-chan struct{}, error) {
+func (m *Memory) since(from int64, asked *int) ([]kv.Batch, <-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if from <= m.compacted {
-		return nil, nil, ErrCompacted
+		return nil, nil, kv.ErrCompacted
 	}
 	i := sort.Search(len(m.history), func(i int) bool { return m.history[i].Revision >= from })
 	batches := slices.Clone(m.history[i:])
 	if *asked != m.asked && from <= m.revision+1 {
 		*asked = m.asked
-		batches = append(batches, Batch{Revision: m.revision})
+		batches = append(batches, kv.Batch{Revision: m.revision})
 	}
 	return batches, m.changed, nil
 }
@@ -245,20 +247,23 @@ func (m *Memory) Progress(ctx context.Context) error {
 }
 
 // Campaign implements Store. Whoever leads does so until it resigns or its key goes.
-func (m *Memory) Campaign(ctx context.Context, prefix string, value []byte) (Leadership, error) {
-	l, err := campaign(ctx, m, prefix, value, hclog.NewNullLogger(), nil, takeForLife(m))
+func (m *Memory) Campaign(ctx context.Context, prefix string, value []byte) (kv.Leadership, error) {
+	take := func(ctx context.Context, key string, value []byte) (*kv.Held, error) {
+		return kv.HoldForLife(ctx, m, key, value)
+	}
+	l, err := kv.Election{Store: m, Log: hclog.NewNullLogger(), Take: take}.Campaign(ctx, prefix, value)
 	if err != nil {
 		return nil, err
 	}
-	m.watches.Go(l.guardKey)
+	m.watches.Go(l.Watch)
 	return l, nil
 }
 
 // Health implements Store: there is always room.
-func (m *Memory) Health(ctx context.Context) (Health, error) {
+func (m *Memory) Health(ctx context.Context) (kv.Health, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return Health{}, m.usable(ctx)
+	return kv.Health{}, m.usable(ctx)
 }
 
 func (m *Memory) wake() {
@@ -317,24 +322,24 @@ func (m *Memory) shut() {
 
 func (m *Memory) usable(ctx context.Context) error {
 	if m.err != nil {
-		return fmt.Errorf("%w: %w", ErrClosed, m.err)
+		return fmt.Errorf("%w: %w", kv.ErrClosed, m.err)
 	}
 	select {
 	case <-m.closed:
-		return ErrClosed
+		return kv.ErrClosed
 	default:
 		return ctx.Err()
 	}
 }
 
 // at returns key as it was at revision.
-func (m *Memory) at(key string, revision int64) (KV, bool) {
+func (m *Memory) at(key string, revision int64) (kv.Item, bool) {
 	vs := m.versions[key]
 	i := sort.Search(len(vs), func(i int) bool { return vs[i].revision > revision })
 	if i == 0 || vs[i-1].deleted {
-		return KV{}, false
+		return kv.Item{}, false
 	}
-	return KV{Key: key, Value: vs[i-1].value, Revision: vs[i-1].revision}, true
+	return kv.Item{Key: key, Value: vs[i-1].value, Revision: vs[i-1].revision}, true
 }
 
 // first returns the first present key that begins with prefix.
@@ -350,12 +355,12 @@ func (m *Memory) first(prefix string) (string, bool) {
 	return "", false
 }
 
-func (m *Memory) record(e Change) {
+func (m *Memory) record(e kv.Change) {
 	if _, ok := m.versions[e.Key]; !ok {
 		i := sort.SearchStrings(m.keys, e.Key)
 		m.keys = slices.Insert(m.keys, i, e.Key)
 	}
-	m.versions[e.Key] = append(m.versions[e.Key], version{revision: e.KV.Revision, value: e.KV.Value, deleted: e.Deleted})
+	m.versions[e.Key] = append(m.versions[e.Key], version{revision: e.Item.Revision, value: e.Item.Value, deleted: e.Deleted})
 }
 
 func (m *Memory) compact(revision int64) {
@@ -384,12 +389,12 @@ func (m *Memory) compact(revision int64) {
 	m.keys = kept
 }
 
-func deletion(key string, revision int64) Change {
-	return Change{Key: key, KV: KV{Key: key, Revision: revision}, Deleted: true}
+func deletion(key string, revision int64) kv.Change {
+	return kv.Change{Key: key, Item: kv.Item{Key: key, Revision: revision}, Deleted: true}
 }
 
-func under(prefix string, events []Change) []Change {
-	var out []Change
+func under(prefix string, events []kv.Change) []kv.Change {
+	var out []kv.Change
 	for _, e := range events {
 		if strings.HasPrefix(e.Key, prefix) {
 			out = append(out, e)

@@ -1,4 +1,4 @@
-package store
+package etcd
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/features"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // DefaultQuota is how large the store may become where Options say nothing.
@@ -49,12 +51,12 @@ type Embedded struct {
 	growth growth
 
 	holding sync.Mutex
-	held    map[string]*leadership // of this process, by key
+	held    map[string]*kv.Held // of this process, by key
 }
 
 // OpenEmbedded starts the embedded store and waits until it can be used.
 func OpenEmbedded(o Options) (*Embedded, error) {
-	e := &Embedded{quota: o.Quota, held: map[string]*leadership{}}
+	e := &Embedded{quota: o.Quota, held: map[string]*kv.Held{}}
 	e.init(o.Logger)
 	if e.quota == 0 {
 		e.quota = DefaultQuota
@@ -136,8 +138,8 @@ func (e *Embedded) config(dir string) (*embed.Config, error) {
 	cfg.EnableGRPCGateway = false
 	// One member waits for nobody's vote: short ticks make it leader at once.
 	cfg.TickMs, cfg.ElectionMs = 10, 100
-	cfg.MaxTxnOps = MaxOps
-	cfg.MaxRequestBytes = MaxBytes + MaxBytes/2
+	cfg.MaxTxnOps = kv.MaxOps
+	cfg.MaxRequestBytes = kv.MaxBytes + kv.MaxBytes/2
 	cfg.QuotaBackendBytes = e.quota
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = embed.CompactorModePeriodic, compactAfter
 	cfg.BootstrapDefragThresholdMegabytes = defragThreshold >> 20
@@ -163,20 +165,21 @@ func (e *Embedded) supervise() {
 }
 
 // Campaign implements Store.
-func (e *Embedded) Campaign(ctx context.Context, prefix string, value []byte) (Leadership, error) {
-	l, err := campaign(ctx, e, prefix, value, e.log, e.sweep, func(ctx context.Context, key string, value []byte) (*leadership, error) {
+func (e *Embedded) Campaign(ctx context.Context, prefix string, value []byte) (kv.Leadership, error) {
+	take := func(ctx context.Context, key string, value []byte) (*kv.Held, error) {
 		e.holding.Lock()
 		defer e.holding.Unlock()
-		l, err := takeForLife(e)(ctx, key, value)
+		l, err := kv.HoldForLife(ctx, e, key, value)
 		if err == nil {
 			e.held[key] = l
 		}
 		return l, err
-	})
+	}
+	l, err := kv.Election{Store: e, Log: e.log, Sweep: e.sweep, Take: take}.Campaign(ctx, prefix, value)
 	if err != nil {
 		return nil, err
 	}
-	e.watches.Go(l.guardKey)
+	e.watches.Go(l.Watch)
 	return l, nil
 }
 
@@ -186,17 +189,17 @@ func (e *Embedded) Campaign(ctx context.Context, prefix string, value []byte) (L
 func (e *Embedded) sweep(ctx context.Context, key string) error {
 	e.holding.Lock()
 	defer e.holding.Unlock()
-	kv, err := e.Get(ctx, key)
-	if errors.Is(err, ErrNotFound) {
+	item, err := e.Get(ctx, key)
+	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if l := e.held[key]; l != nil && l.guard.Revision == kv.Revision && l.Valid() {
+	if l := e.held[key]; l != nil && l.Guard().Revision == item.Revision && l.Valid() {
 		return nil
 	}
-	_, err = e.Txn(ctx, Txn{If: []Compare{Unchanged(key, kv.Revision)}, Then: []Op{Delete(key)}})
+	_, err = e.Txn(ctx, kv.Txn{If: []kv.Compare{kv.Unchanged(key, item.Revision)}, Then: []kv.Op{kv.Delete(key)}})
 	return err
 }
 
