@@ -72,37 +72,15 @@ type Status struct {
 	Conditions []Condition  `json:"conditions"`
 	Holds      []Hold       `json:"holds,omitempty"`
 
-	// Plan is the stored plan in progress. Intended is the plan that would run if
-	// nothing held it or if the region healed; it is shown, never run (S10, S11).
-	Plan     *Plan `json:"plan,omitempty"`
-	Intended *Plan `json:"intended,omitempty"`
-	// Again is the plan that failed last: an attempt that takes the same steps is stored as
-	// little more than its claim (G12).
-	Again *Plan `json:"again,omitempty"`
-
-	// Refusal is the last answer of the runtime that refused a task for the present
-	// generation and revision; P5 and a new generation clear it.
-	Refusal *Refusal `json:"refusal,omitempty"`
-	// Failing is the last answer of a step that is tried again (P21); its success and a
-	// new generation clear it.
-	Failing *Failing `json:"failing,omitempty"`
-	// Attempts counts the plans made for the present cause; the next one is due at
-	// NextAttempt (P9).
-	Attempts    int        `json:"attempts,omitempty"`
-	NextAttempt *time.Time `json:"next_attempt,omitempty"`
-	// Plans counts all plans ever stored for the server; it makes task ids new in
-	// each plan (S5).
-	Plans int64 `json:"plans,omitempty"`
+	// Runtime is the work of the track of that name, Tracks that of all others.
+	Runtime Work           `json:"runtime,omitzero"`
+	Tracks  map[Track]Work `json:"tracks,omitempty"`
 
 	// Settled is the last generation and revision at which P5 held.
 	Settled Settled `json:"settled,omitzero"`
 	// ConvergedAt is when the image and the document were first seen equal; only a
 	// probe begun after it can make the server active.
 	ConvergedAt *time.Time `json:"converged_at,omitempty"`
-	// EffectsUntil is the time until which an effect of an earlier plan may still
-	// land: a read begun before it says nothing (P18).
-	EffectsUntil *time.Time `json:"effects_until,omitempty"`
-
 	// VolumesRemoved says that a destroy plan has removed the server's volumes.
 	VolumesRemoved bool `json:"volumes_removed,omitempty"`
 
@@ -221,11 +199,9 @@ func (s Status) Clone() Status {
 	s.Holds = slices.Clone(s.Holds)
 	s.Crashes = maps.Clone(s.Crashes)
 	s.Adopted = maps.Clone(s.Adopted)
-	s.Plan, s.Intended, s.Again = s.Plan.Clone(), s.Intended.Clone(), s.Again.Clone()
-	if s.Refusal != nil {
-		r := *s.Refusal
-		s.Refusal = &r
+	s.Runtime, s.Tracks = s.Runtime.Clone(), maps.Clone(s.Tracks)
+	for track, w := range s.Tracks {
+		s.Tracks[track] = w.Clone()
 	}
-	s.Failing = clone(s.Failing)
 	return s
 }

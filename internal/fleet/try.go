@@ -36,14 +36,15 @@ type TryWrite struct {
 
 // Try returns the claim of the plan's current task as a record of its own.
 func (s Status) Try(stored Status, revision int64) Try {
-	i := s.Plan.Current()
-	task := s.Plan.Tasks[i]
+	w := s.Runtime
+	i := w.Plan.Current()
+	task := w.Plan.Tasks[i]
 	t := Try{
-		Status: revision, Plan: s.Plan.ID, Plans: s.Plans, Task: i, Attempt: s.Plan.Attempt, Tries: task.Tries,
-		Deadline: *task.Deadline, PlanDeadline: s.Plan.Deadline, Failed: s.Failing.Count,
+		Status: revision, Plan: w.Plan.ID, Plans: w.Plans, Task: i, Attempt: w.Plan.Attempt, Tries: task.Tries,
+		Deadline: *task.Deadline, PlanDeadline: w.Plan.Deadline, Failed: w.Failing.Count,
 	}
-	if s.Failing.Message != stored.Failing.Message {
-		t.Message = s.Failing.Message
+	if w.Failing.Message != stored.Runtime.Failing.Message {
+		t.Message = w.Failing.Message
 	}
 	return t
 }
@@ -51,32 +52,33 @@ func (s Status) Try(stored Status, revision int64) Try {
 // Tried returns the status with a claim that was stored beside it.
 func (s Status) Tried(t Try) Status {
 	s = s.Counting(t)
-	if s.Plan == nil {
-		s.Plan, s.Again = s.Again, nil
+	w := &s.Runtime
+	if w.Plan == nil {
+		w.Plan, w.Again = w.Again, nil
 	}
-	if s.Plan == nil || t.Task >= len(s.Plan.Tasks) {
+	if w.Plan == nil || t.Task >= len(w.Plan.Tasks) {
 		return s
 	}
 	for i := range t.Task {
-		s.Plan.Tasks[i].State = TaskDone
+		w.Plan.Tasks[i].State = TaskDone
 	}
-	s.Plans, s.Attempts, s.NextAttempt = t.Plans, t.Attempt, nil
-	s.Plan.named(t.Plan)
-	s.Plan.Attempt, s.Plan.Deadline = t.Attempt, t.PlanDeadline
-	s.Plan.Claim(t.Task, t.Deadline)
-	s.Plan.Tasks[t.Task].Tries = t.Tries
+	w.Plans, w.Attempts, w.NextAttempt = t.Plans, t.Attempt, nil
+	w.Plan.named(t.Plan)
+	w.Plan.Attempt, w.Plan.Deadline = t.Attempt, t.PlanDeadline
+	w.Plan.Claim(t.Task, t.Deadline)
+	w.Plan.Tasks[t.Task].Tries = t.Tries
 	return s
 }
 
 // Counting returns the status with the count of a claim, for those who look at it.
 func (s Status) Counting(t Try) Status {
 	s = s.Clone()
-	if s.Failing != nil {
-		was := s.Failing.answer()
-		s.Failing.Count = t.Failed
+	if f := s.Runtime.Failing; f != nil {
+		was := f.answer()
+		f.Count = t.Failed
 		if t.Message != "" {
-			s.Failing.Message = t.Message
-			s.saying(was, s.Failing.answer())
+			f.Message = t.Message
+			s.saying(was, f.answer())
 		}
 	}
 	return s
@@ -94,8 +96,8 @@ func (s *Status) saying(was, is string) {
 // failed is tried again, or has failed once more in the same way: nothing was learned that
 // is worth more than a count (G12).
 func (s Status) Repeats(stored Status) bool {
-	outage := func(p *Plan) bool { return p != nil && p.Cause == CauseOutage } // it has tries of its own
-	if s.Failing == nil || stored.Failing == nil || outage(s.Plan) || outage(stored.Plan) {
+	counts := func(w Work) bool { return w.Failing != nil && (w.Plan == nil || w.Plan.Cause != CauseOutage) } // which has tries of its own
+	if !counts(s.Runtime) || !counts(stored.Runtime) {
 		return false
 	}
 	x, errX := json.Marshal(s.uncounted())
@@ -106,15 +108,16 @@ func (s Status) Repeats(stored Status) bool {
 // uncounted is the status without what a try changes that learns nothing new.
 func (s Status) uncounted() Status {
 	s = s.Clone()
-	s.saying(s.Failing.answer(), "") // a message that varies is no news
-	s.Failing.Message, s.Failing.Count = "", 0
-	if s.Refusal != nil {
-		s.Refusal.Message, s.Refusal.Task, s.Refusal.At = "", "", time.Time{}
+	w := &s.Runtime
+	s.saying(w.Failing.answer(), "") // a message that varies is no news
+	w.Failing.Message, w.Failing.Count = "", 0
+	if w.Refusal != nil {
+		w.Refusal.Message, w.Refusal.Task, w.Refusal.At = "", "", time.Time{}
 	}
-	s.Plans, s.Attempts, s.NextAttempt, s.EffectsUntil = 0, 0, nil, nil
-	if s.Plan == nil {
-		s.Plan = s.Again
+	w.Plans, w.Attempts, w.NextAttempt, w.EffectsUntil = 0, 0, nil, nil
+	if w.Plan == nil {
+		w.Plan = w.Again
 	}
-	s.Plan, s.Again = s.Plan.untried(), nil
+	w.Plan, w.Again = w.Plan.untried(), nil
 	return s
 }

@@ -11,27 +11,30 @@ import (
 func failingStatus() Status {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	return Status{
-		Status: StatusFailed, Reason: ReasonImagePullFailed, Message: "503", Generation: 1, Revision: "r", Plans: 3, Attempts: 2, NextAttempt: &at,
-		Refusal:    &Refusal{Reason: ReasonImagePullFailed, Message: "503", Task: "a/eu/p3/2", Generation: 1, Revision: "r", At: at},
-		Failing:    &Failing{Kind: TaskCreate, Service: "cache", What: "create container x", Class: ClassRefused, Reason: ReasonCreateFailed, Message: "503", Since: at, Count: 2},
+		Status: StatusFailed, Reason: ReasonImagePullFailed, Message: "503", Generation: 1, Revision: "r",
 		Conditions: []Condition{{Type: ConditionReady, Status: False, Reason: ReasonCreateFailed, Message: "503"}, {Type: ConditionProgressing, Status: True, Reason: ReasonRetrying, Message: "create container x: 503"}},
-		Again: &Plan{ID: "a/eu/p3", Kind: PlanApply, Cause: CauseRollOut, Generation: 1, Revision: "r", Attempt: 2, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
-			{ID: "a/eu/p3/1", Kind: TaskPull, Service: "cache", State: TaskDone, Tries: 1, Outcome: &Outcome{Class: ClassOK, At: at}, Noted: true},
-			{ID: "a/eu/p3/2", Kind: TaskCreate, Service: "cache", Name: "x", State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
-			{ID: "a/eu/p3/3", Kind: TaskStart, Service: "cache", CreatedBy: "a/eu/p3/2", State: TaskPending},
-		}},
+		Runtime: Work{
+			Plans: 3, Attempts: 2, NextAttempt: &at,
+			Refusal: &Refusal{Reason: ReasonImagePullFailed, Message: "503", Task: "a/eu/p3/2", Generation: 1, Revision: "r", At: at},
+			Failing: &Failing{Kind: TaskCreate, Service: "cache", What: "create container x", Class: ClassRefused, Reason: ReasonCreateFailed, Message: "503", Since: at, Count: 2},
+			Again: &Plan{ID: "a/eu/p3", Kind: PlanApply, Cause: CauseRollOut, Generation: 1, Revision: "r", Attempt: 2, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
+				{ID: "a/eu/p3/1", Kind: TaskPull, Service: "cache", State: TaskDone, Tries: 1, Outcome: &Outcome{Class: ClassOK, At: at}, Noted: true},
+				{ID: "a/eu/p3/2", Kind: TaskCreate, Service: "cache", Name: "x", State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
+				{ID: "a/eu/p3/3", Kind: TaskStart, Service: "cache", CreatedBy: "a/eu/p3/2", State: TaskPending},
+			}},
+		},
 	}
 }
 
 // attempt is the next attempt of what failed, its second task claimed.
 func attempt(stored Status) Status {
 	s := stored.Clone()
-	s.Plan, s.Again = s.Again, nil
-	s.Plan.named("a/eu/p4")
-	s.Plan.Attempt, s.Attempts, s.Plans, s.NextAttempt = 3, 3, 4, nil
-	s.Plan.Deadline = s.Plan.CreatedAt.Add(2 * time.Hour)
-	s.Plan.Claim(1, s.Plan.CreatedAt.Add(90*time.Minute))
-	s.Failing.Count = 7
+	s.Runtime.Plan, s.Runtime.Again = s.Runtime.Again, nil
+	s.Runtime.Plan.named("a/eu/p4")
+	s.Runtime.Plan.Attempt, s.Runtime.Attempts, s.Runtime.Plans, s.Runtime.NextAttempt = 3, 3, 4, nil
+	s.Runtime.Plan.Deadline = s.Runtime.Plan.CreatedAt.Add(2 * time.Hour)
+	s.Runtime.Plan.Claim(1, s.Runtime.Plan.CreatedAt.Add(90*time.Minute))
+	s.Runtime.Failing.Count = 7
 	return s
 }
 
@@ -54,18 +57,18 @@ func TestG12_aStatusWithItsClaimIsTheStatusOfTheTry(t *testing.T) {
 		t.Errorf("the stored status was changed:\n%s", diff)
 	}
 	broken := stored
-	broken.Again = nil
-	if got := broken.Tried(try); got.Plan != nil {
-		t.Errorf("a claim of no plan: %+v", got.Plan)
+	broken.Runtime.Again = nil
+	if got := broken.Tried(try); got.Runtime.Plan != nil {
+		t.Errorf("a claim of no plan: %+v", got.Runtime.Plan)
 	}
 }
 
 func TestG12_onlyTheSameFailureOfTheSameStepsIsNoNews(t *testing.T) {
 	for name, change := range map[string]func(*Status){
-		"another reason":      func(s *Status) { s.Failing.Reason = ReasonForbidden },
-		"a success":           func(s *Status) { s.Failing = nil },
-		"another step":        func(s *Status) { s.Plan.Tasks[1].Name = "y" },
-		"a step that is done": func(s *Status) { s.Plan.Tasks[1].State = TaskDone },
+		"another reason":      func(s *Status) { s.Runtime.Failing.Reason = ReasonForbidden },
+		"a success":           func(s *Status) { s.Runtime.Failing = nil },
+		"another step":        func(s *Status) { s.Runtime.Plan.Tasks[1].Name = "y" },
+		"a step that is done": func(s *Status) { s.Runtime.Plan.Tasks[1].State = TaskDone },
 		"a status":            func(s *Status) { s.Status = StatusProvisioning },
 		"a condition":         func(s *Status) { s.Conditions[1].Status = False },
 		"what is seen":        func(s *Status) { s.ObservedImageTag = "v1" },
@@ -82,9 +85,9 @@ func TestG12_onlyTheSameFailureOfTheSameStepsIsNoNews(t *testing.T) {
 func TestP21_G12_whoLooksSeesTheLastAnswerAndTheCount(t *testing.T) {
 	stored := failingStatus()
 	now := attempt(stored)
-	now.Failing.Message = "504"
+	now.Runtime.Failing.Message = "504"
 	now.saying("503", "504")
-	now.Refusal.Message = "504"
+	now.Runtime.Refusal.Message = "504"
 	if !now.Repeats(stored) {
 		t.Fatal("a message that varies is news")
 	}

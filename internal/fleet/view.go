@@ -59,7 +59,7 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 		v.Status, v.Verdict, v.Reason, v.Message = status.Status, status.Verdict, status.VerdictReason, status.Message
 		v.Served, v.ServingImageTag, v.ObservedImageTag = status.ServingImageTag != "", status.ServingImageTag, status.ObservedImageTag
 		v.PublishedURL, v.Aliases, v.Containers, v.Resource = status.PublishedURL, status.Aliases, status.Containers, status.Resource
-		v.Plan, v.IntendedPlan, v.Holds, v.NextAttempt, v.Failing = status.Plan, status.Intended, status.Holds, status.NextAttempt, status.Failing
+		v.Plan, v.IntendedPlan, v.Holds, v.NextAttempt, v.Failing = status.Runtime.Plan, status.Runtime.Intended, status.Holds, status.Runtime.NextAttempt, status.Runtime.Failing
 		if len(status.Conditions) > 0 {
 			v.Conditions = status.counted()
 		}
@@ -98,13 +98,13 @@ func (v *ServerView) Waits(text string) {
 // counted are the conditions, in which what is tried again says how often and since when: a
 // count that is stored with them would be a write of all of them at every try (P21, G12).
 func (s *Status) counted() []Condition {
-	often := s.Failing.often()
+	often := s.Runtime.Failing.often()
 	if often == "" {
 		return s.Conditions
 	}
 	cs := slices.Clone(s.Conditions)
 	for i, c := range cs {
-		if strings.Contains(c.Message, s.Failing.answer()) {
+		if strings.Contains(c.Message, s.Runtime.Failing.answer()) {
 			cs[i].Message += often
 		}
 	}

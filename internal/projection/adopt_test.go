@@ -36,17 +36,17 @@ func TestAdopt_planOfAnAdoptedContainer(t *testing.T) {
 			}
 			in := adopting(s, c.box)
 			out := Decide(in)
-			if got := brief(out.Status.Plan); got != c.want {
+			if got := brief(out.Status.Runtime.Plan); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			if out.seen.converged != c.converged {
 				t.Errorf("converged %t, want %t", out.seen.converged, c.converged)
 			}
 			id := s.boxes[c.box].id
-			if out.Status.Plan == nil {
+			if out.Status.Runtime.Plan == nil {
 				return
 			}
-			for _, task := range out.Status.Plan.Tasks {
+			for _, task := range out.Status.Runtime.Plan.Tasks {
 				if task.Adopted != (task.ContainerID == id) {
 					t.Errorf("%s is for an adopted container: %t", task.Describe(), task.Adopted)
 				}
@@ -82,13 +82,13 @@ func TestAdopt_theRecordEndsWithItsContainerAndNotBefore(t *testing.T) {
 	stale := gone
 	until := in.Seen.Instance.Begun.Add(1)
 	prev := in.Prev.Clone()
-	prev.EffectsUntil = &until
+	prev.Runtime.EffectsUntil = &until
 	stale.Prev = &prev
-	if out := Decide(stale); len(out.Status.Adopted) != 1 || out.Status.Plan != nil {
-		t.Errorf("a read from before the adoption: records %v, plan %s", out.Status.Adopted, brief(out.Status.Plan))
+	if out := Decide(stale); len(out.Status.Adopted) != 1 || out.Status.Runtime.Plan != nil {
+		t.Errorf("a read from before the adoption: records %v, plan %s", out.Status.Adopted, brief(out.Status.Runtime.Plan))
 	}
-	if out := Decide(gone); len(out.Status.Adopted) != 0 || brief(out.Status.Plan) != "create cache as itself; start cache" {
-		t.Errorf("when it is gone: records %v, plan %s", out.Status.Adopted, brief(out.Status.Plan))
+	if out := Decide(gone); len(out.Status.Adopted) != 0 || brief(out.Status.Runtime.Plan) != "create cache as itself; start cache" {
+		t.Errorf("when it is gone: records %v, plan %s", out.Status.Adopted, brief(out.Status.Runtime.Plan))
 	}
 	if len(in.Prev.Adopted) != 1 {
 		t.Error("the input was changed")
@@ -102,7 +102,7 @@ func TestS10_anObservingRegionRenamesNothingOnItsOwn(t *testing.T) {
 	s.latest.Status = fleet.DeploymentSucceeded
 	in := adopting(s, "made-by-hand")
 	in.Prev.Settled = fleet.Settled{Generation: 1, Revision: in.Prev.Revision}
-	if out := Decide(in); out.Status.Plan != nil || brief(out.Status.Intended) != "rename cache as itself" {
-		t.Errorf("plan %s, intended %s", brief(out.Status.Plan), brief(out.Status.Intended))
+	if out := Decide(in); out.Status.Runtime.Plan != nil || brief(out.Status.Runtime.Intended) != "rename cache as itself" {
+		t.Errorf("plan %s, intended %s", brief(out.Status.Runtime.Plan), brief(out.Status.Runtime.Intended))
 	}
 }

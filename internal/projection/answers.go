@@ -13,7 +13,7 @@ import (
 // answers takes the outcomes of the stored plan's tasks into account, each once. Those of a
 // plan that was made for something else only tell what may still land.
 func (t *turn) answers() bool {
-	p := t.s.Plan
+	p := t.s.Runtime.Plan
 	if p == nil {
 		return false
 	}
@@ -62,7 +62,7 @@ func (t *turn) answers() bool {
 	case i < 0:
 		t.completed(*p)
 	case p.Tasks[i].State == fleet.TaskPending && !p.Deadline.After(t.in.Now):
-		if t.s.Failing == nil || p.Attempt == 1 { // else it was said
+		if t.s.Runtime.Failing == nil || p.Attempt == 1 { // else it was said
 			t.note(fleet.EventWarning, string(fleet.ReasonPlanTimedOut), fmt.Sprintf("the plan did not end by its deadline, at: %s", p.Tasks[i].Describe()))
 		}
 		t.again()
@@ -88,19 +88,19 @@ func (t *turn) heard(task fleet.Task) {
 // fails remembers what does not succeed, with how often and since when it was answered so
 // (P21). That what a task was made for is gone is no failure.
 func (t *turn) fails(task fleet.Task) {
-	o, f := *task.Outcome, t.s.Failing
+	o, f := *task.Outcome, t.s.Runtime.Failing
 	switch {
 	case o.Class == fleet.ClassOK:
 		if f.Of(task) {
-			t.s.Failing = nil
+			t.s.Runtime.Failing = nil
 		}
 	case o.Reason == fleet.ReasonDrifted:
 	case f.Same(task, o):
 		next := *f
 		next.What, next.Message, next.Count = task.Describe(), cut(o.Message), f.Count+1
-		t.s.Failing = &next
+		t.s.Runtime.Failing = &next
 	default:
-		t.s.Failing = &fleet.Failing{
+		t.s.Runtime.Failing = &fleet.Failing{
 			Kind: task.Kind, Service: task.Service, What: task.Describe(),
 			Class: o.Class, Reason: o.Reason, Message: cut(o.Message), Since: o.At, Count: 1,
 		}
@@ -111,8 +111,8 @@ func (t *turn) fails(task fleet.Task) {
 // answer to what is tried again, or that a service does not stay up.
 func (t *turn) trouble() (reason fleet.Reason, message string) {
 	switch {
-	case t.s.Failing != nil:
-		return t.s.Failing.Reason, t.s.Failing.String()
+	case t.s.Runtime.Failing != nil:
+		return t.s.Runtime.Failing.Reason, t.s.Runtime.Failing.String()
 	case t.crashing():
 		return fleet.ReasonCrashLoop, t.crashLoop()
 	default:
@@ -127,8 +127,8 @@ func (t *turn) crashLoop() string {
 
 // effectsUntil remembers that a read begun before the time says nothing.
 func (t *turn) effectsUntil(at time.Time) {
-	if t.s.EffectsUntil == nil || at.After(*t.s.EffectsUntil) {
-		t.s.EffectsUntil = &at
+	if t.s.Runtime.EffectsUntil == nil || at.After(*t.s.Runtime.EffectsUntil) {
+		t.s.Runtime.EffectsUntil = &at
 	}
 }
 
@@ -136,27 +136,27 @@ func (t *turn) effectsUntil(at time.Time) {
 // still land until the task's deadline (P18); a later answer to the same task would
 // have settled it, for tasks are idempotent.
 func (t *turn) dropPlan() {
-	if i := t.s.Plan.Current(); i >= 0 && (unansweredTask(t.s.Plan.Tasks[i]) || t.awaited()) {
-		t.effectsUntil(*t.s.Plan.Tasks[i].Deadline)
+	if i := t.s.Runtime.Plan.Current(); i >= 0 && (unansweredTask(t.s.Runtime.Plan.Tasks[i]) || t.awaited()) {
+		t.effectsUntil(*t.s.Runtime.Plan.Tasks[i].Deadline)
 	}
-	if t.s.Plan.Cause != fleet.CauseOutage {
-		t.s.Again, t.s.NextAttempt = nil, nil
-		t.interrupted(*t.s.Plan)
+	if t.s.Runtime.Plan.Cause != fleet.CauseOutage {
+		t.s.Runtime.Again, t.s.Runtime.NextAttempt = nil, nil
+		t.interrupted(*t.s.Runtime.Plan)
 	}
-	t.s.Plan = nil
+	t.s.Runtime.Plan = nil
 }
 
 // again ends a plan that failed: the next attempt is due with a backoff up to a minute in the
 // first hour, then up to ten (P9), and costs little where it takes the same steps.
 func (t *turn) again() {
 	most := maxFirst
-	p := t.s.Plan
-	if f := t.s.Failing; f != nil && t.in.Now.Sub(f.Since) >= firstTries || len(stoppedBy(*p)) > 0 { // which costs a swap each time
+	p := t.s.Runtime.Plan
+	if f := t.s.Runtime.Failing; f != nil && t.in.Now.Sub(f.Since) >= firstTries || len(stoppedBy(*p)) > 0 { // which costs a swap each time
 		most = maxRetry
 	}
 	t.endPlan("", most)
 	if p.Cause != fleet.CauseOutage {
-		t.s.Again = p
+		t.s.Runtime.Again = p
 	}
 }
 
@@ -190,7 +190,7 @@ func stoppedBy(p fleet.Plan) []string {
 // outage forgets what was noted of what served last as soon as it runs, and all that was
 // planned for it is done.
 func (t *turn) outage() {
-	if p := t.s.Plan; p != nil && p.Cause == fleet.CauseOutage {
+	if p := t.s.Runtime.Plan; p != nil && p.Cause == fleet.CauseOutage {
 		return
 	}
 	down := t.seen.down()
@@ -206,7 +206,7 @@ func (t *turn) outage() {
 // yield drops a plan that has cost nobody anything yet where what served last is down and is
 // to be started now (C14). What does not stay up is not worth a pull begun anew.
 func (t *turn) yield() bool {
-	p := t.s.Plan
+	p := t.s.Runtime.Plan
 	if !t.seen.fresh || !preparing(p) || t.awaited() || t.busy() && t.crashing() {
 		return false
 	}
@@ -248,7 +248,7 @@ func (t *turn) movePort(task fleet.Task) bool {
 			return false // there is none: it is tried as it is (P9)
 		}
 		t.note(fleet.EventWarning, "PortChanged", fmt.Sprintf("%s from %d to %d: %s", t.port.Need, from, t.port.To, task.Outcome.Message))
-		t.s.Failing = nil
+		t.s.Runtime.Failing = nil
 		t.endPlan("", maxRestart)
 		return true
 	}
@@ -259,11 +259,11 @@ func (t *turn) movePort(task fleet.Task) bool {
 // says nothing about the server.
 func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
 	reason, message := task.Outcome.Reason, task.Outcome.Message
-	if t.s.Failing == nil || t.s.Failing.Count == 1 { // told once
+	if t.s.Runtime.Failing == nil || t.s.Runtime.Failing.Count == 1 { // told once
 		t.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
 	}
 	if p.Kind != fleet.PlanDestroy && !removal(task) && !t.ofAnotherDocument(p, task) {
-		t.s.Refusal = &fleet.Refusal{
+		t.s.Runtime.Refusal = &fleet.Refusal{
 			Reason: reason, Message: cut(message), Task: task.ID,
 			Generation: p.Generation, Revision: p.Revision, At: task.Outcome.At,
 		}
@@ -296,7 +296,7 @@ func (t *turn) completed(p fleet.Plan) {
 	if p.Kind == fleet.PlanDestroy && !t.in.kubernetes() {
 		t.s.VolumesRemoved = true
 	}
-	t.s.Failing = nil
+	t.s.Runtime.Failing = nil
 	if p.Cause == fleet.CauseCleanup {
 		t.note(fleet.EventNormal, "LeftoversRemoved", "containers of no active plan were removed")
 	}
@@ -314,18 +314,18 @@ func (t *turn) endPlan(why string, most time.Duration) {
 		t.note(fleet.EventWarning, "Replanned", why)
 	}
 	key := t.in.Intent.Key().String()
-	if t.s.Plan.Cause == fleet.CauseOutage {
+	if t.s.Runtime.Plan.Cause == fleet.CauseOutage {
 		at := t.in.Now.Add(backoff(t.s.Outage.Attempts, maxRestart, key))
 		t.s.Outage.Next = &at
 		t.dropPlan()
 		return
 	}
-	at := t.in.Now.Add(backoff(t.s.Attempts, most, key))
+	at := t.in.Now.Add(backoff(t.s.Runtime.Attempts, most, key))
 	t.dropPlan()
-	t.s.NextAttempt = &at
+	t.s.Runtime.NextAttempt = &at
 	if !t.in.rule(RuleP9Retry) {
 		never := t.in.Now.Add(1000 * time.Hour)
-		t.s.NextAttempt = &never
+		t.s.Runtime.NextAttempt = &never
 	}
 }
 
@@ -333,7 +333,7 @@ func (t *turn) endPlan(why string, most time.Duration) {
 // object than there is, at a task boundary: a running task is awaited, unless it may be
 // given up (S6).
 func (t *turn) supersede() bool {
-	p := t.s.Plan
+	p := t.s.Runtime.Plan
 	if p == nil || t.awaited() {
 		return false
 	}
@@ -353,7 +353,7 @@ func (t *turn) current(p *fleet.Plan) bool {
 // our own work is taken away even where the region only observes, until something
 // drifts.
 func (t *turn) dropHeld() bool {
-	p := t.s.Plan
+	p := t.s.Runtime.Plan
 	if p == nil || t.busy() && !t.lapsed() || mends(p, t.s) {
 		return false
 	}
@@ -366,20 +366,20 @@ func (t *turn) dropHeld() bool {
 
 // busy reports whether a task runs.
 func (t *turn) busy() bool {
-	i := t.s.Plan.Current()
-	return i >= 0 && t.s.Plan.Tasks[i].State == fleet.TaskRunning
+	i := t.s.Runtime.Plan.Current()
+	return i >= 0 && t.s.Runtime.Plan.Tasks[i].State == fleet.TaskRunning
 }
 
 // awaited reports whether a task runs whose end has to be awaited, whoever wants something
 // else by now.
 func (t *turn) awaited() bool {
-	return t.busy() && !t.s.Plan.Tasks[t.s.Plan.Current()].Cancellable()
+	return t.busy() && !t.s.Runtime.Plan.Tasks[t.s.Runtime.Plan.Current()].Cancellable()
 }
 
 // lapsed reports whether the task that runs has none who runs it any more: who does records
 // its end, at its deadline at the latest.
 func (t *turn) lapsed() bool {
-	task := t.s.Plan.Tasks[t.s.Plan.Current()]
+	task := t.s.Runtime.Plan.Tasks[t.s.Runtime.Plan.Current()]
 	return task.Deadline != nil && !task.Deadline.Add(recordedWithin).After(t.in.Now)
 }
 
@@ -397,7 +397,7 @@ func onlyRemovals(p *fleet.Plan) bool {
 // crashes counts exits within 10 s of their start (C11). While a plan owns the
 // services their exits are its own doing.
 func (t *turn) crashes() bool {
-	if !t.seen.fresh || t.s.Plan != nil && !preparing(t.s.Plan) {
+	if !t.seen.fresh || t.s.Runtime.Plan != nil && !preparing(t.s.Runtime.Plan) {
 		return false
 	}
 	counts := map[string]fleet.CrashCount{}

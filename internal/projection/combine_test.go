@@ -48,9 +48,9 @@ func stored(v variant) []dimension {
 	account := dimension{"account", []value{
 		none,
 		{"settled", func(s *sim) { s.status.Settled = fleet.Settled{Generation: 1, Revision: s.desired().Revision} }},
-		{"admitted", func(s *sim) { s.status.Admitted, s.status.Attempts, s.status.Plans = true, 2, 2 }},
+		{"admitted", func(s *sim) { s.status.Admitted, s.status.Runtime.Attempts, s.status.Runtime.Plans = true, 2, 2 }},
 		{"refused", func(s *sim) {
-			s.status.Refusal = &fleet.Refusal{Reason: fleet.ReasonCreateFailed, Message: "no", Generation: 1, Revision: s.desired().Revision, At: at}
+			s.status.Runtime.Refusal = &fleet.Refusal{Reason: fleet.ReasonCreateFailed, Message: "no", Generation: 1, Revision: s.desired().Revision, At: at}
 		}},
 		{"stalled", func(s *sim) { s.status.Clock = fleet.StallClock{Cause: fleet.CauseRollOut, Expired: true, Since: &at} }},
 	}}
@@ -163,16 +163,16 @@ func (s *sim) contradicts() bool {
 	served := st.ServingImageTag != ""
 	switch st.Status {
 	case fleet.StatusActive:
-		if !served || st.Refusal != nil && st.Settled.Generation != 0 {
+		if !served || st.Runtime.Refusal != nil && st.Settled.Generation != 0 {
 			return true
 		}
 	case fleet.StatusDestroying:
-		if st.PublishedURL != "" || s.latest.Status.Open() || st.Refusal != nil || st.Crashes != nil || st.Clock.Cause != "" || st.Admitted {
+		if st.PublishedURL != "" || s.latest.Status.Open() || st.Runtime.Refusal != nil || st.Crashes != nil || st.Clock.Cause != "" || st.Admitted {
 			return true
 		}
 	case fleet.StatusProvisioning, fleet.StatusFailed, fleet.StatusDestroyed:
 	}
-	if st.Refusal != nil && (st.Status != fleet.StatusFailed || s.latest.Status.Open()) {
+	if st.Runtime.Refusal != nil && (st.Status != fleet.StatusFailed || s.latest.Status.Open()) {
 		return true
 	}
 	settled := st.Settled.Generation != 0

@@ -90,15 +90,15 @@ func Decide(in Input) Output {
 	}
 	if (&turn{s: *s, seen: out.seen}).halts(plan) && in.rule(RuleS11Holds) {
 		plan.CreatedAt, plan.Deadline = time.Time{}, time.Time{}
-		s.Intended = plan
+		s.Runtime.Intended = plan
 	} else {
-		s.Plan = plan
+		s.Runtime.Plan = plan
 		s.RollOut = rollsOut(in, s.RollOut, *plan, out.seen.resource)
-		s.Plans++
+		s.Runtime.Plans++
 		if plan.Cause == fleet.CauseOutage {
 			s.Outage.Attempts, s.Outage.Next = plan.Attempt, nil
 		} else {
-			s.Attempts, s.NextAttempt, s.Again = plan.Attempt, nil, nil
+			s.Runtime.Attempts, s.Runtime.NextAttempt, s.Runtime.Again = plan.Attempt, nil, nil
 		}
 		if t := (&turn{in: in, s: *s, latest: latestOf(in, out), seen: out.seen}); needsPlace(*plan) {
 			startClock(&s.Clock, plan.Cause, in.Now)

@@ -7,7 +7,7 @@ func (t *turn) begun() bool {
 	if t.latest.Status != fleet.DeploymentPending {
 		return false
 	}
-	effect := t.tried || t.s.Refusal != nil
+	effect := t.tried || t.s.Runtime.Refusal != nil
 	adopted := t.seen.fresh && t.seen.presence == present && t.seen.image.equal() && t.seen.document
 	if effect || adopted {
 		t.run()

@@ -70,7 +70,7 @@ func (t *turn) active() bool {
 	if !t.seen.fresh || t.seen.presence != present || !t.seen.image.equal() || !t.seen.document || !t.seen.running {
 		return false
 	}
-	if t.crashing() || !onlyRemovals(t.s.Plan) {
+	if t.crashing() || !onlyRemovals(t.s.Runtime.Plan) {
 		return false
 	}
 	if t.settled() {
@@ -101,14 +101,14 @@ func (t *turn) active() bool {
 // done forgets what was counted while the server was not settled.
 func (t *turn) done() {
 	if t.in.rule(RuleSettledRefusal) {
-		t.s.Refusal = nil
+		t.s.Runtime.Refusal = nil
 	}
 	t.s.Clock = fleet.StallClock{}
-	if t.s.Plan == nil {
+	if t.s.Runtime.Plan == nil {
 		t.s.Admitted = false
 	}
-	if t.s.Plan == nil && (t.seen.converged || t.s.Failing == nil) {
-		t.s.Attempts, t.s.NextAttempt, t.s.Failing, t.s.Again = 0, nil, nil, nil // what failed is done, whoever did it
+	if t.s.Runtime.Plan == nil && (t.seen.converged || t.s.Runtime.Failing == nil) {
+		t.s.Runtime.Attempts, t.s.Runtime.NextAttempt, t.s.Runtime.Failing, t.s.Runtime.Again = 0, nil, nil, nil // what failed is done, whoever did it
 	}
 }
 

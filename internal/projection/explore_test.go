@@ -33,17 +33,17 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 		s.silent = false
 		return "first read", false
 	}
-	if s.status.Plan != nil && out.MayAct {
-		i := s.status.Plan.Current()
-		if i >= 0 && !s.pulls() && (s.status.Plan.Runnable(s.now) >= 0 || s.status.Plan.Tasks[i].State == fleet.TaskRunning) {
-			what := s.status.Plan.Tasks[i].Describe()
+	if s.status.Runtime.Plan != nil && out.MayAct {
+		i := s.status.Runtime.Plan.Current()
+		if i >= 0 && !s.pulls() && (s.status.Runtime.Plan.Runnable(s.now) >= 0 || s.status.Runtime.Plan.Tasks[i].State == fleet.TaskRunning) {
+			what := s.status.Runtime.Plan.Tasks[i].Describe()
 			if complaint := s.act(); complaint != "" {
 				x.complain(s, "%s", complaint)
 			}
 			return what, false
 		}
 	}
-	if out.NeedFreshRead && (s.lag || s.kube) && (s.status.EffectsUntil == nil || !s.status.EffectsUntil.After(s.now)) && !s.unreadable {
+	if out.NeedFreshRead && (s.lag || s.kube) && (s.status.Runtime.EffectsUntil == nil || !s.status.Runtime.EffectsUntil.After(s.now)) && !s.unreadable {
 		s.refresh()
 		return "fresh read", false
 	}
@@ -62,9 +62,9 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 
 // pulls reports whether a pull is under way that does not end.
 func (s *sim) pulls() bool {
-	i := s.status.Plan.Current()
-	return s.hangs && i >= 0 && s.status.Plan.Tasks[i].Kind == fleet.TaskPull && s.status.Plan.Tasks[i].State == fleet.TaskRunning &&
-		s.status.Plan.Tasks[i].Deadline.After(s.now)
+	i := s.status.Runtime.Plan.Current()
+	return s.hangs && i >= 0 && s.status.Runtime.Plan.Tasks[i].Kind == fleet.TaskPull && s.status.Runtime.Plan.Tasks[i].State == fleet.TaskRunning &&
+		s.status.Runtime.Plan.Tasks[i].Deadline.After(s.now)
 }
 
 // abandoned reports whether kurad stopped what served, and leaves it at that although
@@ -72,10 +72,10 @@ func (s *sim) pulls() bool {
 func (s *sim) abandoned() bool {
 	able := s.tasks == "" && !s.unreadable && !s.follower && !s.lag && !s.crash && s.late == nil && s.intent.Deleting == nil
 	st := s.status
-	if i := st.Plan.Current(); i >= 0 && st.Plan.Tasks[i].NotBefore != nil && !st.Plan.Tasks[i].NotBefore.After(s.now.Add(5*time.Second)) {
+	if i := st.Runtime.Plan.Current(); i >= 0 && st.Runtime.Plan.Tasks[i].NotBefore != nil && !st.Runtime.Plan.Tasks[i].NotBefore.After(s.now.Add(5*time.Second)) {
 		return false // it is tried again at once
 	}
-	waits := st.Outage.Next != nil && st.Outage.Next.After(s.now) || st.EffectsUntil != nil && st.EffectsUntil.After(s.now)
+	waits := st.Outage.Next != nil && st.Outage.Next.After(s.now) || st.Runtime.EffectsUntil != nil && st.Runtime.EffectsUntil.After(s.now)
 	down := func(service string) bool { return s.stopped[service] && s.last(service).id != "" }
 	return able && !waits && (down("cache") || down("proxy"))
 }
@@ -258,7 +258,7 @@ func (x *explorer) keeps(from *node) {
 		return
 	}
 	s.heal()
-	s.noImage, s.hangs = true, s.status != nil && preparing(s.status.Plan)
+	s.noImage, s.hangs = true, s.status != nil && preparing(s.status.Runtime.Plan)
 	var path []digest
 	x.at = &node{s, from, "healthy, but it cannot be had:"}
 	for range 80 {
@@ -281,10 +281,10 @@ func (x *explorer) keeps(from *node) {
 			break
 		}
 		most := maxRestart
-		if p := before.status.Plan; p != nil && preparing(p) && before.status.Crashes[before.carrier().service].Quick >= crashLoopFrom {
+		if p := before.status.Runtime.Plan; p != nil && preparing(p) && before.status.Crashes[before.carrier().service].Quick >= crashLoopFrom {
 			most = p.Tasks[p.Current()].Timeout() // what does not stay up waits for the pull of what may mend it
 		}
-		if s.now.Sub(before.now) > most && before.late == nil && (before.status.EffectsUntil == nil || !before.status.EffectsUntil.After(before.now)) || what == "nothing" {
+		if s.now.Sub(before.now) > most && before.late == nil && (before.status.Runtime.EffectsUntil == nil || !before.status.Runtime.EffectsUntil.After(before.now)) || what == "nothing" {
 			x.complain(before, "what served last is down, and nobody starts it for %s", s.now.Sub(before.now))
 			return
 		}
@@ -309,7 +309,7 @@ func (s *sim) ended() bool {
 	d := s.desired()
 	if s.status == nil || s.status.Verdict != fleet.VerdictConverged || s.status.Status != fleet.StatusActive ||
 		s.status.ServingImageTag != s.intent.ImageTag || s.status.PublishedURL != d.URL || s.latest.Status.Open() ||
-		s.status.Plan != nil || s.status.Admitted || s.late != nil {
+		s.status.Runtime.Plan != nil || s.status.Admitted || s.late != nil {
 		return false
 	}
 	if s.kube {

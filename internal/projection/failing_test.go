@@ -30,7 +30,7 @@ func TestP21_whatIsTriedAgainIsNamedWithItsLastAnswer(t *testing.T) {
 			c.given(p)
 			began := p.now
 			p.pass(2 * time.Minute)
-			f := p.status.Failing
+			f := p.status.Runtime.Failing
 			if f == nil || f.Count < 3 || f.Since.Before(began) || f.Since.Sub(began) > time.Second {
 				t.Fatalf("failing since %s: %+v", began, f)
 			}
@@ -43,7 +43,7 @@ func TestP21_whatIsTriedAgainIsNamedWithItsLastAnswer(t *testing.T) {
 			}
 			p.tasks = ""
 			p.pass(time.Hour)
-			if f := p.status.Failing; f != nil {
+			if f := p.status.Runtime.Failing; f != nil {
 				t.Errorf("it still says %s", f)
 			}
 		})
@@ -108,7 +108,7 @@ func TestP21_whatSomebodyElseHasDoneIsNoLongerSaidToFail(t *testing.T) {
 	p.pass(2*time.Minute).shows(fleet.ConditionProgressing, fleet.True, fleet.ReasonRetrying)
 	p.obj.edited = false // somebody took his change back
 	p.pass(20*time.Minute).is(fleet.StatusFailed, fleet.VerdictStalled, fleet.ReasonEndpointNotReady)
-	if f := p.status.Failing; f != nil {
+	if f := p.status.Runtime.Failing; f != nil {
 		t.Errorf("nothing is applied, and it is said to fail: %s", f)
 	}
 }

@@ -40,7 +40,7 @@ func golden(t *testing.T, file string, v variant) {
 		{"failed, v1 was refused", func(s *sim) {
 			s.served("v0")
 			s.status.Status, s.status.Reason, s.latest.Status = fleet.StatusFailed, fleet.ReasonCreateFailed, fleet.DeploymentFailed
-			s.status.Refusal = &fleet.Refusal{Reason: fleet.ReasonCreateFailed, Message: "no", Generation: 1, Revision: s.desired().Revision}
+			s.status.Runtime.Refusal = &fleet.Refusal{Reason: fleet.ReasonCreateFailed, Message: "no", Generation: 1, Revision: s.desired().Revision}
 		}},
 		{"destroying", func(s *sim) {
 			s.status.Status, s.status.Reason, s.intent.Deleting, s.latest.Status = fleet.StatusDestroying, fleet.ReasonDeleting, &s.now, fleet.DeploymentCancelled
@@ -107,10 +107,10 @@ func (s *sim) row() string {
 		deployment += " → " + string(out.Latest.Status)
 	}
 	plan := "-"
-	if st.Plan != nil {
-		plan = fmt.Sprintf("%s for %s: %s", st.Plan.Kind, st.Plan.Cause, brief(st.Plan))
-	} else if st.Intended != nil {
-		plan = fmt.Sprintf("[%s for %s: %s]", st.Intended.Kind, st.Intended.Cause, brief(st.Intended))
+	if st.Runtime.Plan != nil {
+		plan = fmt.Sprintf("%s for %s: %s", st.Runtime.Plan.Kind, st.Runtime.Plan.Cause, brief(st.Runtime.Plan))
+	} else if st.Runtime.Intended != nil {
+		plan = fmt.Sprintf("[%s for %s: %s]", st.Runtime.Intended.Kind, st.Runtime.Intended.Cause, brief(st.Runtime.Intended))
 	}
 	for _, h := range st.Holds {
 		plan += " +" + string(h.Kind)

@@ -44,11 +44,11 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		}
 	}
 	deleting := in.Intent.Deleting != nil
-	fresh := !s.seenFails && !s.seenBegun.IsZero() && (st.EffectsUntil == nil || !s.seenBegun.Before(*st.EffectsUntil)) && s.late == nil
+	fresh := !s.seenFails && !s.seenBegun.IsZero() && (st.Runtime.EffectsUntil == nil || !s.seenBegun.Before(*st.Runtime.EffectsUntil)) && s.late == nil
 	unseen := s.kube && prev.AdoptedResource != nil && s.seenObj == nil && !in.Seen.Instance.Direct // a watch may be behind (K6)
 	fail(unseen && (st.AdoptedResource == nil || newPlan(st, prev) || st.Resource == nil && prev.Resource != nil), "a watch's word about what was taken over is trusted")
 	fresh = fresh && !unseen
-	if i := st.Plan.Current(); i >= 0 && unansweredTask(st.Plan.Tasks[i]) && s.seenBegun.Before(*st.Plan.Tasks[i].Deadline) {
+	if i := st.Runtime.Plan.Current(); i >= 0 && unansweredTask(st.Runtime.Plan.Tasks[i]) && s.seenBegun.Before(*st.Runtime.Plan.Tasks[i].Deadline) {
 		fresh = false
 	}
 
@@ -86,7 +86,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	fail(st.Status == fleet.StatusActive && (st.PublishedURL == "" || st.ServingImageTag == ""), "active without url or image")
 	fail(st.Verdict == "", "no verdict")
 	fail(st.Verdict == fleet.VerdictConverged && (st.Status != fleet.StatusActive || is(fleet.ConditionImageConverged).Status != fleet.True ||
-		is(fleet.ConditionManifestConverged).Status != fleet.True || is(fleet.ConditionURLConverged).Status != fleet.True || st.Refusal != nil),
+		is(fleet.ConditionManifestConverged).Status != fleet.True || is(fleet.ConditionURLConverged).Status != fleet.True || st.Runtime.Refusal != nil),
 		"converged contradicts its conditions")
 	fail(is(fleet.ConditionReady).Status == fleet.True && (st.Verdict != fleet.VerdictConverged || is(fleet.ConditionEndpointReady).Status != fleet.True), "Ready contradicts the verdict")
 	fail((st.Status == fleet.StatusDestroying || st.Status == fleet.StatusDestroyed) != deleting, "status %s, deleting %v", st.Status, deleting)
@@ -98,7 +98,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	fail(len(st.Conditions) != len(conditionOrder), "%d conditions, the table has %d", len(st.Conditions), len(conditionOrder))
 
 	// what is tried again is named where people look, and a stall says its cause (P21)
-	if f := st.Failing; f != nil {
+	if f := st.Runtime.Failing; f != nil {
 		fail(f.Count < 1 || f.Since.IsZero() || f.Reason == "" || f.Class == fleet.ClassOK, "what fails is said badly: %+v", *f)
 		progressing := is(fleet.ConditionProgressing)
 		fail(fresh && progressing.Reason != fleet.ReasonHeld && !strings.Contains(progressing.Message, f.String()), "%s fails, and Progressing says %s: %s", f.What, progressing.Reason, progressing.Message)
@@ -138,15 +138,15 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	mends := slices.Contains(slices.Collect(maps.Values(s.stopped)), true) && !s.follower // what kurad itself stopped (C14)
 	fail(stored && s.seenFails, "a plan is made while unreadable")
 	fail(stored && !fresh, "a plan is made from a read that is older than an effect")
-	fail(stored && held && (needsPlace(*st.Plan) || (s.paused || s.follower) && !mends), "a plan is stored while held")
-	fail(st.Plan != nil && s.paused && !busyPlan(st.Plan) && st.Plan.Cause != fleet.CauseOutage && !s.seenFails && !s.seenBegun.IsZero(), "a stored plan survives a pause")
+	fail(stored && held && (needsPlace(*st.Runtime.Plan) || (s.paused || s.follower) && !mends), "a plan is stored while held")
+	fail(st.Runtime.Plan != nil && s.paused && !busyPlan(st.Runtime.Plan) && st.Runtime.Plan.Cause != fleet.CauseOutage && !s.seenFails && !s.seenBegun.IsZero(), "a stored plan survives a pause")
 	fail(out.MayAct && s.paused && !mends && !mending(prev), "an effect may start while paused")
 	fail(out.MayAct && s.seenFails, "an effect may start while unreadable")
 	settled := prev.Settled == (fleet.Settled{Generation: in.Intent.Generation, Revision: in.Desired.Revision}) && !in.Latest.Status.Open()
-	fail(stored && s.observe && settled && !deleting && st.Plan.Cause != fleet.CauseCleanup && !mends, "an observing region starts work by itself")
+	fail(stored && s.observe && settled && !deleting && st.Runtime.Plan.Cause != fleet.CauseCleanup && !mends, "an observing region starts work by itself")
 	fail(Unsettled(st) && !Unsettled(prev) && (s.full || !stored), "a place is taken that admission did not give")
-	fail(stored && prev.Plan != nil && awaited(prev.Plan), "a plan replaces one whose task runs")
-	fail(st.Plan != nil && !awaited(st.Plan) && !s.seenFails && !s.seenBegun.IsZero() && (st.Plan.Generation != in.Intent.Generation || st.Plan.Revision != in.Desired.Revision && !deleting), "a plan for another generation survives")
+	fail(stored && prev.Runtime.Plan != nil && awaited(prev.Runtime.Plan), "a plan replaces one whose task runs")
+	fail(st.Runtime.Plan != nil && !awaited(st.Runtime.Plan) && !s.seenFails && !s.seenBegun.IsZero() && (st.Runtime.Plan.Generation != in.Intent.Generation || st.Runtime.Plan.Revision != in.Desired.Revision && !deleting), "a plan for another generation survives")
 
 	// the rules of the status, each said another way
 	if fresh && !deleting && !s.seenBegun.IsZero() {
@@ -183,16 +183,16 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		if s.kube {
 			gone = s.seenObj == nil && prev.Resource != nil
 		}
-		fail(gone && st.Plan == nil && st.NextAttempt != nil && st.NextAttempt.After(s.now), "the instance is gone, and its recreation waits")
+		fail(gone && st.Runtime.Plan == nil && st.Runtime.NextAttempt != nil && st.Runtime.NextAttempt.After(s.now), "the instance is gone, and its recreation waits")
 		fail(carriers > 0 && parsable && st.ObservedImageTag == "", "a present instance has no image")
 		fail(carriers == 1 && !parsable && st.VerdictReason == fleet.ReasonDrifted, "what cannot be read is called drift")
 		fail(foreigner && st.Status != fleet.StatusFailed, "a foreign container's name is not a failure")
-		fail(st.Refusal != nil && st.Status != fleet.StatusFailed, "a refusal is not a failure")
-		fail(s.quick > crashLoopFrom && carriers > 0 && st.Plan == nil && prev.Plan == nil && st.Status != fleet.StatusFailed && stopped && !foreigner && !s.paused && !s.observe, "a crash loop is not a failure")
-		fail(other && carriers == 1 && !foreigner && st.Refusal == nil && in.Latest.Status == fleet.DeploymentFailed && in.Latest.Generation == in.Intent.Generation &&
+		fail(st.Runtime.Refusal != nil && st.Status != fleet.StatusFailed, "a refusal is not a failure")
+		fail(s.quick > crashLoopFrom && carriers > 0 && st.Runtime.Plan == nil && prev.Runtime.Plan == nil && st.Status != fleet.StatusFailed && stopped && !foreigner && !s.paused && !s.observe, "a crash loop is not a failure")
+		fail(other && carriers == 1 && !foreigner && st.Runtime.Refusal == nil && in.Latest.Status == fleet.DeploymentFailed && in.Latest.Generation == in.Intent.Generation &&
 			st.ServingImageTag != in.Intent.ImageTag && st.Status != fleet.StatusFailed, "the latest deployment failed, another image runs, and the server is %s", st.Status)
 		limit := in.Region.StallAfter.Std()
-		fail(st.Clock.Since != nil && !st.Clock.Expired && st.Refusal == nil && s.now.Sub(*st.Clock.Since)+st.Clock.Accrued.Std() >= limit && st.Status != fleet.StatusFailed, "the stall clock has run out unnoticed")
+		fail(st.Clock.Since != nil && !st.Clock.Expired && st.Runtime.Refusal == nil && s.now.Sub(*st.Clock.Since)+st.Clock.Accrued.Std() >= limit && st.Status != fleet.StatusFailed, "the stall clock has run out unnoticed")
 		fail(st.Clock.Expired && st.ServingImageTag != in.Intent.ImageTag && st.Status != fleet.StatusFailed, "a stalled server that never served the image is %s", st.Status)
 	}
 	kept := []string{hostOf(st.PublishedURL), in.Desired.Hosts.Public}
@@ -207,17 +207,17 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	for _, a := range prev.Aliases {
 		fail(!slices.Contains(kept, a.Host) && !slices.Contains(out.Freed, a.Host) && !deleting, "the host of alias %s is kept for nothing", a.Host)
 	}
-	fail(st.NextAttempt != nil && st.NextAttempt.After(s.now.Add(maxRetry)), "the next attempt is more than 10 minutes away")
+	fail(st.Runtime.NextAttempt != nil && st.Runtime.NextAttempt.After(s.now.Add(maxRetry)), "the next attempt is more than 10 minutes away")
 	latest := in.Latest
 	if out.Latest != nil {
 		latest = *out.Latest
 		fail(!in.Latest.Status.Open(), "a closed deployment changes: history is not edited")
 	}
-	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && began(st.Plan, latest), "a deployment is pending after an effect")
+	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && began(st.Runtime.Plan, latest), "a deployment is pending after an effect")
 	adopted := out.seen.document && out.seen.image.equal()
-	fail(in.Latest.Status == fleet.DeploymentPending && latest.Status == fleet.DeploymentRunning && !began(prev.Plan, latest) && st.Refusal == nil && !adopted, "a deployment runs before any effect of its own")
-	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && prev.Plan != nil && prev.Plan.Tasks[0].Tries > 0 && prev.Plan.Generation == in.Intent.Generation, "a deployment is pending after the plan that began it")
-	fail(st.Refusal != nil && st.Refusal.Generation == in.Intent.Generation && latest.Status.Open() && !s.seenFails, "a refusal leaves the deployment open")
+	fail(in.Latest.Status == fleet.DeploymentPending && latest.Status == fleet.DeploymentRunning && !began(prev.Runtime.Plan, latest) && st.Runtime.Refusal == nil && !adopted, "a deployment runs before any effect of its own")
+	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && prev.Runtime.Plan != nil && prev.Runtime.Plan.Tasks[0].Tries > 0 && prev.Runtime.Plan.Generation == in.Intent.Generation, "a deployment is pending after the plan that began it")
+	fail(st.Runtime.Refusal != nil && st.Runtime.Refusal.Generation == in.Intent.Generation && latest.Status.Open() && !s.seenFails, "a refusal leaves the deployment open")
 	fail(st.Clock.Since != nil && (s.paused || s.full && len(st.Holds) > 0) && len(st.Holds) > 0, "the stall clock runs under a hold")
 	if out.Remove {
 		for name, b := range s.boxes {
@@ -229,7 +229,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	}
 
 	// no lost wake-up: where no time is due, time alone changes nothing
-	if !outChanged && out.Due.IsZero() && !out.NeedFreshRead && (st.Plan == nil || !out.MayAct) {
+	if !outChanged && out.Due.IsZero() && !out.NeedFreshRead && (st.Runtime.Plan == nil || !out.MayAct) {
 		for _, d := range []time.Duration{20 * time.Minute, 200 * time.Hour} {
 			later := in
 			later.Now = in.Now.Add(d)
@@ -242,18 +242,18 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 
 // newPlan reports whether the turn stores a plan.
 func newPlan(st, prev fleet.Status) bool {
-	return st.Plan != nil && (prev.Plan == nil || prev.Plan.ID != st.Plan.ID)
+	return st.Runtime.Plan != nil && (prev.Runtime.Plan == nil || prev.Runtime.Plan.ID != st.Runtime.Plan.ID)
 }
 
 // mending reports whether what kurad stopped is being put back: its name comes after the start.
 func mending(st fleet.Status) bool {
-	return st.Plan != nil && st.Plan.Cause == fleet.CauseOutage && len(st.Outage.Interrupted) > 0
+	return st.Runtime.Plan != nil && st.Runtime.Plan.Cause == fleet.CauseOutage && len(st.Outage.Interrupted) > 0
 }
 
 // texts are those that a turn stores and that somebody else may have written.
 func texts(out Output) []string {
 	list := []string{out.Status.Message}
-	if r := out.Status.Refusal; r != nil {
+	if r := out.Status.Runtime.Refusal; r != nil {
 		list = append(list, r.Message)
 	}
 	for _, h := range out.Status.Holds {

@@ -75,12 +75,12 @@ func (s *sim) key() []byte {
 	if st == nil {
 		return b
 	}
-	fresh := st.EffectsUntil == nil || !s.seenBegun.Before(*st.EffectsUntil)
+	fresh := st.Runtime.EffectsUntil == nil || !s.seenBegun.Before(*st.Runtime.EffectsUntil)
 	w(string(st.Status), string(st.Reason), string(st.Verdict), st.Generation == s.intent.Generation, st.Revision == d.Revision,
 		st.ServingImageTag == s.intent.ImageTag, st.ServingImageTag == "", st.PublishedURL == "", st.PublishedURL == d.URL,
 		st.Settled == fleet.Settled{Generation: s.intent.Generation, Revision: d.Revision},
-		min(st.Attempts, 3), passed(st.NextAttempt), passed(st.ConvergedAt), fresh, passed(st.EffectsUntil),
-		st.Admitted, st.VolumesRemoved, string(st.Clock.Cause), st.Clock.Since != nil, st.Clock.Expired, st.Refusal != nil, st.Failing != nil,
+		min(st.Runtime.Attempts, 3), passed(st.Runtime.NextAttempt), passed(st.ConvergedAt), fresh, passed(st.Runtime.EffectsUntil),
+		st.Admitted, st.VolumesRemoved, string(st.Clock.Cause), st.Clock.Since != nil, st.Clock.Expired, st.Runtime.Refusal != nil, st.Runtime.Failing != nil,
 		len(st.Aliases) > 0, len(st.Containers), len(st.Outage.Interrupted), min(st.Outage.Attempts, 2), passed(st.Outage.Next))
 	for _, a := range st.Aliases {
 		w(passed(a.Until), a.Ended)
@@ -92,7 +92,7 @@ func (s *sim) key() []byte {
 	for _, h := range st.Holds {
 		w(string(h.Kind))
 	}
-	if p := st.Plan; p != nil {
+	if p := st.Runtime.Plan; p != nil {
 		w(string(p.Kind), string(p.Cause), p.Generation == s.intent.Generation, p.Revision == d.Revision, p.Deadline.After(s.now))
 		for _, t := range p.Tasks {
 			class := fleet.Class("")

@@ -28,8 +28,8 @@ func TestK6_whatDiffersIsChangedOnceSomebodyAppliesIt(t *testing.T) {
 	if h := p.status.Holds; len(h) != 1 || h[0].Message != says {
 		t.Errorf("held by %v", h)
 	}
-	if p.status.Plan != nil || brief(p.status.Intended) != "apply uid1" || p.obj.owner != fleet.NotByKurad || p.status.Clock.Since != nil {
-		t.Errorf("plan %s, intended %s, object %+v, clock %+v", brief(p.status.Plan), brief(p.status.Intended), p.obj, p.status.Clock)
+	if p.status.Runtime.Plan != nil || brief(p.status.Runtime.Intended) != "apply uid1" || p.obj.owner != fleet.NotByKurad || p.status.Clock.Since != nil {
+		t.Errorf("plan %s, intended %s, object %+v, clock %+v", brief(p.status.Runtime.Plan), brief(p.status.Runtime.Intended), p.obj, p.status.Clock)
 	}
 	p.unreadable = true // what was said stays
 	p.turn()
@@ -47,14 +47,14 @@ func TestK6_whatDiffersIsChangedOnceSomebodyAppliesIt(t *testing.T) {
 func TestK6_aDifferenceThatComesBeforeTheApplyHoldsIt(t *testing.T) {
 	p := play(t, adoptedOn(kube, false))
 	p.turn()
-	if p.status.Plan == nil {
+	if p.status.Runtime.Plan == nil {
 		t.Fatal("metadata is not applied")
 	}
 	p.change(func(o *object) { o.edited = true })
 	out := p.turn()
 	p.is(fleet.StatusProvisioning, fleet.VerdictHeld, fleet.ReasonAdoption)
-	if p.status.Plan != nil || out.MayAct {
-		t.Errorf("plan %s, may act %v", brief(p.status.Plan), out.MayAct)
+	if p.status.Runtime.Plan != nil || out.MayAct {
+		t.Errorf("plan %s, may act %v", brief(p.status.Runtime.Plan), out.MayAct)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestK6_theRecordEndsWithItsObjectAndNotBefore(t *testing.T) {
 		"nobody can read":                {func(s *sim) { s.obj, s.unreadable = nil, true; s.look() }, true},
 		"the read is older than that": {func(s *sim) {
 			until := s.now.Add(time.Second)
-			s.obj, s.status.EffectsUntil = nil, &until
+			s.obj, s.status.Runtime.EffectsUntil = nil, &until
 			s.refresh()
 		}, true},
 	} {
@@ -95,7 +95,7 @@ func TestK6_whatWasTakenOverIsDestroyedWhenThatIsDeclared(t *testing.T) {
 	p.rest()
 	p.intent.Deleting, p.intent.Generation = &p.now, 2
 	p.turn()
-	if plan := p.status.Plan; brief(plan) != "delete uid1" || !plan.Tasks[0].Adopted {
+	if plan := p.status.Runtime.Plan; brief(plan) != "delete uid1" || !plan.Tasks[0].Adopted {
 		t.Fatalf("plan %+v", plan)
 	}
 	for range 10 {
@@ -114,8 +114,8 @@ func TestK6_anObservingRegionTakesOverWhatWasDeclared(t *testing.T) { // S10
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
 	p.change(func(o *object) { o.edited = true })
 	p.rest().is(fleet.StatusActive, fleet.VerdictDrifted, fleet.ReasonDrifted)
-	if m := condition(*p.status, fleet.ConditionManifestConverged).Message; !strings.Contains(m, "spec.storageSize") || brief(p.status.Intended) != "apply uid1" {
-		t.Errorf("intended %s, says %s", brief(p.status.Intended), m)
+	if m := condition(*p.status, fleet.ConditionManifestConverged).Message; !strings.Contains(m, "spec.storageSize") || brief(p.status.Runtime.Intended) != "apply uid1" {
+		t.Errorf("intended %s, says %s", brief(p.status.Runtime.Intended), m)
 	}
 }
 
@@ -123,8 +123,8 @@ func TestK6_anObservingRegionTakesOverWhatWasDeclared(t *testing.T) { // S10
 func TestK6_aWatchThatIsBehindTheImportForgetsNothing(t *testing.T) {
 	p := play(t, adoptedUnseen())
 	in := p.input()
-	if out := Decide(in); out.Status.AdoptedResource == nil || out.Status.Plan != nil || out.MayAct && out.Status.Plan != nil || !out.NeedFreshRead || out.Latest != nil {
-		t.Fatalf("record %+v, plan %s, asks %v", out.Status.AdoptedResource, brief(out.Status.Plan), out.NeedFreshRead)
+	if out := Decide(in); out.Status.AdoptedResource == nil || out.Status.Runtime.Plan != nil || out.MayAct && out.Status.Runtime.Plan != nil || !out.NeedFreshRead || out.Latest != nil {
+		t.Fatalf("record %+v, plan %s, asks %v", out.Status.AdoptedResource, brief(out.Status.Runtime.Plan), out.NeedFreshRead)
 	}
 	if plans := p.plans(); !slices.Equal(plans, []string{"apply uid1"}) {
 		t.Errorf("planned %q", plans)
@@ -139,8 +139,8 @@ func TestK6_whatOnlyAnotherManagerAppliedOtherwiseWaitsToo(t *testing.T) {
 	p := play(t, s)
 	p.pass(time.Hour).is(fleet.StatusProvisioning, fleet.VerdictHeld, fleet.ReasonAdoption).deployment(fleet.DeploymentPending)
 	const says = `it was taken over and differs from what is declared; apply once more to change it: metadata.labels[tuist.dev/account] is not there, wanted "acme"; spec.replicas is 3, wanted 2 (set by autoscaler)`
-	if h := p.status.Holds; len(h) != 1 || h[0].Message != says || p.status.Plan != nil {
-		t.Errorf("held by %v, plan %s", h, brief(p.status.Plan))
+	if h := p.status.Holds; len(h) != 1 || h[0].Message != says || p.status.Runtime.Plan != nil {
+		t.Errorf("held by %v, plan %s", h, brief(p.status.Runtime.Plan))
 	}
 	p.declare("v1", "")
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").shows(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonFieldConflict)

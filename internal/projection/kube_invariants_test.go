@@ -22,7 +22,7 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 	differs := ours && (r.Revision != in.Desired.Revision || len(r.Differs) > 0)
 
 	// what is planned is for the very object that was seen
-	if p := st.Plan; p != nil && !busyPlan(p) {
+	if p := st.Runtime.Plan; p != nil && !busyPlan(p) {
 		task := p.Tasks[0]
 		fail(len(p.Tasks) != 1 || task.Kind != fleet.TaskApply || task.Digest != in.Desired.Revision, "the plan is not one apply of the document: %s", brief(p))
 		fail(r != nil && !ours, "a plan for an object that is somebody else's")
@@ -32,13 +32,13 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 		fail(ours && task.Adopted != r.Adopted, "a plan that does not say whether the object carries our labels")
 	}
 	// P14: what differs is planned, or something says why not
-	waits := len(st.Holds) > 0 || st.NextAttempt != nil && st.NextAttempt.After(s.now)
-	fail((r == nil || differs && !r.Deleting) && st.Plan == nil && !waits && !in.Latest.CreatedAt.IsZero(), "the object is not as desired, and nothing is planned")
+	waits := len(st.Holds) > 0 || st.Runtime.NextAttempt != nil && st.Runtime.NextAttempt.After(s.now)
+	fail((r == nil || differs && !r.Deleting) && st.Runtime.Plan == nil && !waits && !in.Latest.CreatedAt.IsZero(), "the object is not as desired, and nothing is planned")
 
 	// K6
 	unconfirmed := ours && r.Adopted && in.Prev != nil && in.Prev.AdoptedResource != nil && in.Prev.AdoptedResource.Generation == in.Intent.Generation &&
 		slices.ContainsFunc(slices.Concat(r.Differs, r.Held), func(d fleet.FieldDifference) bool { return strings.HasPrefix(d.Path, "spec.") })
-	fail(unconfirmed && st.Plan != nil && !busyPlan(st.Plan), "what was taken over is changed before anybody applied it")
+	fail(unconfirmed && st.Runtime.Plan != nil && !busyPlan(st.Runtime.Plan), "what was taken over is changed before anybody applied it")
 	held := slices.IndexFunc(st.Holds, func(h fleet.Hold) bool { return h.Kind == fleet.HoldAdoption })
 	fail(unconfirmed != (held >= 0), "held for adoption: %v, want %v", held >= 0, unconfirmed)
 	fail(held >= 0 && (len(r.Held) > 0 && !strings.Contains(st.Holds[held].Message, r.Held[0].Path) || len(r.Held) == 0 && !strings.Contains(st.Holds[held].Message, "spec.storageSize")), "the hold does not say what differs: %s", st.Holds)
@@ -83,7 +83,7 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 	fail(st.RollOut != nil && st.Verdict == fleet.VerdictConverged, "converged while something is rolled out")
 	silent := st.RollOut != nil && st.RollOut.Applied != nil && st.RollOut.Writes == 0 && !s.now.Before(st.RollOut.At.Add(silentAfter)) && ours && !differs && !r.Deleting
 	progressing := condition(st, fleet.ConditionProgressing)
-	shown := st.Plan != nil || st.Clock.Expired || blocked(st.Holds)
+	shown := st.Runtime.Plan != nil || st.Clock.Expired || blocked(st.Holds)
 	fail(!shown && silent != (progressing.Reason == fleet.ReasonSilent), "silent %v, and Progressing is %s/%s", silent, progressing.Status, progressing.Reason)
 	fail(entered && s.obj != nil && st.ConvergedAt != nil && s.obj.uid == r.UID && st.ConvergedAt.Before(s.obj.made), "the object converged before it was made")
 }

@@ -46,7 +46,7 @@ func TestL2_aClusterThatDoesNotAnswerFailsNothing(t *testing.T) {
 			in.Seen.Instance.Resource = nil // whatever it shows, it says nothing
 			in.Seen.Instance.Unreadable = &fleet.ReadFailure{Reason: reason, Message: fmt.Sprintf("%d times", count), Count: count}
 			out := Decide(in)
-			if out.Latest != nil || out.Status.Status != before.Status || out.Status.Plan != nil || out.MayAct || out.Status.ObservedImageTag != "v1" || out.Status.Resource == nil {
+			if out.Latest != nil || out.Status.Status != before.Status || out.Status.Runtime.Plan != nil || out.MayAct || out.Status.ObservedImageTag != "v1" || out.Status.Resource == nil {
 				t.Fatalf("%s: %s", reason, diffText(before, out.Status))
 			}
 			if c := condition(out.Status, fleet.ConditionInstanceObserved); c.Status != fleet.Unknown || c.Reason != reason || out.Status.Verdict != fleet.VerdictUnobserved || out.Status.VerdictReason != reason {
@@ -97,7 +97,7 @@ func TestL8_aNewerImageIsAppliedAtOnceWhileOneIsStuck(t *testing.T) {
 	p.rest().is(fleet.StatusProvisioning, fleet.VerdictProgressing, fleet.ReasonRollingOut)
 	p.declare("v2", "")
 	p.turn()
-	if plan := p.status.Plan; plan == nil || plan.Tasks[0].Digest != p.desired().Revision {
+	if plan := p.status.Runtime.Plan; plan == nil || plan.Tasks[0].Digest != p.desired().Revision {
 		t.Errorf("v2 is not applied in the same turn: %s", brief(plan))
 	}
 }
@@ -132,8 +132,8 @@ func TestL38_nothingPassesOverAPause(t *testing.T) {
 			p.paused = true
 			was := p.obj
 			p.pass(time.Hour)
-			if p.status.Plan != nil || p.status.Intended == nil || (p.obj == nil) != (was == nil) || was != nil && (p.obj.spec != was.spec || p.obj.owner != was.owner) {
-				t.Fatalf("plan %s, intended %s, object %+v", brief(p.status.Plan), brief(p.status.Intended), p.obj)
+			if p.status.Runtime.Plan != nil || p.status.Runtime.Intended == nil || (p.obj == nil) != (was == nil) || was != nil && (p.obj.spec != was.spec || p.obj.owner != was.owner) {
+				t.Fatalf("plan %s, intended %s, object %+v", brief(p.status.Runtime.Plan), brief(p.status.Runtime.Intended), p.obj)
 			}
 			p.paused = false
 			for range 20 {
@@ -158,15 +158,15 @@ func TestL44_aWatchThatLagsCompletesNothingAndPlansNothing(t *testing.T) {
 	for range 5 {
 		in := p.input()
 		out := Decide(in)
-		if p.status.Settled.Generation == 2 || out.Status.Settled.Generation == 2 || out.Status.Plans != 1+1 || !out.NeedFreshRead && out.Status.Plan == nil {
-			t.Fatalf("settled %+v, %d plans, asks %v, plan %s", out.Status.Settled, out.Status.Plans, out.NeedFreshRead, brief(out.Status.Plan))
+		if p.status.Settled.Generation == 2 || out.Status.Settled.Generation == 2 || out.Status.Runtime.Plans != 1+1 || !out.NeedFreshRead && out.Status.Runtime.Plan == nil {
+			t.Fatalf("settled %+v, %d plans, asks %v, plan %s", out.Status.Settled, out.Status.Runtime.Plans, out.NeedFreshRead, brief(out.Status.Runtime.Plan))
 		}
 		p.store(out)
 	}
 	p.lag = false
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
-	if p.status.Plans != 2 {
-		t.Errorf("%d plans", p.status.Plans)
+	if p.status.Runtime.Plans != 2 {
+		t.Errorf("%d plans", p.status.Runtime.Plans)
 	}
 }
 

@@ -80,7 +80,7 @@ func (r *rename) rest() {
 		r.writes++
 		in := r.input()
 		out := Decide(in)
-		if !out.Changed() && (out.Status.Plan == nil || !out.MayAct) {
+		if !out.Changed() && (out.Status.Runtime.Plan == nil || !out.MayAct) {
 			return
 		}
 		st := out.Status.Clone()
@@ -88,14 +88,14 @@ func (r *rename) rest() {
 		if out.Latest != nil {
 			r.latest = *out.Latest
 		}
-		if i := st.Plan.Runnable(r.now); i >= 0 && out.MayAct && !out.Changed() {
-			task := st.Plan.Claim(i, r.now.Add(st.Plan.Tasks[i].Timeout()))
+		if i := st.Runtime.Plan.Runnable(r.now); i >= 0 && out.MayAct && !out.Changed() {
+			task := st.Runtime.Plan.Claim(i, r.now.Add(st.Runtime.Plan.Tasks[i].Timeout()))
 			if task.Kind != fleet.TaskApply || task.Digest != in.Desired.Kubernetes.Revision {
 				r.t.Fatalf("task %+v", task)
 			}
 			r.applied = in.Desired.Kubernetes
 			r.applies = append(r.applies, strings.Join(r.routed(), "+"))
-			st.Plan.Record(i, fleet.Outcome{Class: fleet.ClassOK, Answered: true, At: r.now})
+			st.Runtime.Plan.Record(i, fleet.Outcome{Class: fleet.ClassOK, Answered: true, At: r.now})
 		}
 	}
 	r.t.Fatalf("no rest: %+v", r.status)

@@ -52,10 +52,10 @@ func (t *turn) appliedAs(is fleet.KubeState, at time.Time) {
 // A write that was missed makes this wait for the next one, and no time does it instead.
 func (t *turn) rolledOut() {
 	v, r := t.seen, t.seen.resource
-	if t.s.RollOut == nil || r == nil || t.s.Plan != nil {
+	if t.s.RollOut == nil || r == nil || t.s.Runtime.Plan != nil {
 		return
 	}
-	again := t.s.Again != nil && t.seen.drifted() // stored before the next try, too
+	again := t.s.Runtime.Again != nil && t.seen.drifted() // stored before the next try, too
 	if is := r.State(); t.s.RollOut.Applied == nil && !again && is.UID == t.s.RollOut.Before.UID && is.Generation == t.s.RollOut.Before.Generation {
 		t.s.RollOut = nil // it never happened
 		return

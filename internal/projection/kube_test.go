@@ -39,13 +39,13 @@ func TestP14_planOfTheObjectThatIsThere(t *testing.T) {
 			s.look()
 			in := s.input()
 			out := Decide(in)
-			if got := brief(out.Status.Plan); got != want[there.name] {
+			if got := brief(out.Status.Runtime.Plan); got != want[there.name] {
 				t.Errorf("got  %s\nwant %s", got, want[there.name])
 			}
-			if pure := Plan(in, Project(in)); out.Status.Plan != nil && brief(pure) != brief(out.Status.Plan) {
+			if pure := Plan(in, Project(in)); out.Status.Runtime.Plan != nil && brief(pure) != brief(out.Status.Runtime.Plan) {
 				t.Errorf("Plan says %s", brief(pure))
 			}
-			if p := out.Status.Plan; p != nil && (p.Kind != fleet.PlanApply || p.Tasks[0].Name != kubeName || p.Tasks[0].Digest != in.Desired.Revision || p.Tasks[0].Adopted != (there.name == "taken over")) {
+			if p := out.Status.Runtime.Plan; p != nil && (p.Kind != fleet.PlanApply || p.Tasks[0].Name != kubeName || p.Tasks[0].Digest != in.Desired.Revision || p.Tasks[0].Adopted != (there.name == "taken over")) {
 				t.Errorf("plan %+v", p)
 			}
 		})
@@ -161,8 +161,8 @@ func TestP4_anInstanceThatIsBeingDeletedIsMadeAgainWhenItIsGone(t *testing.T) {
 	p.change(func(o *object) { o.deleting = true })
 	p.pass(5*time.Minute).is(fleet.StatusActive, fleet.VerdictProgressing, fleet.ReasonDrifted)
 	p.shows(fleet.ConditionManifestConverged, fleet.False, fleet.ReasonTerminating)
-	if p.status.Plan != nil || p.status.Plans != 1 {
-		t.Errorf("plan %s, %d plans", brief(p.status.Plan), p.status.Plans)
+	if p.status.Runtime.Plan != nil || p.status.Runtime.Plans != 1 {
+		t.Errorf("plan %s, %d plans", brief(p.status.Runtime.Plan), p.status.Runtime.Plans)
 	}
 	p.finalizer = false
 	if plans := p.plans(); !slices.Equal(plans, []string{"apply new"}) {
@@ -190,11 +190,11 @@ func TestP9_aRefusalIsKeptAndAttemptedAgainAtOnceWhenTheManifestChanges(t *testi
 	p := play(t, newSim(kube))
 	p.tasks = fleet.ClassRefused
 	p.pass(time.Hour).is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonCreateFailed).deployment(fleet.DeploymentFailed)
-	if r := p.status.Refusal; r == nil || r.Generation != 1 || r.Revision != p.desired().Revision {
+	if r := p.status.Runtime.Refusal; r == nil || r.Generation != 1 || r.Revision != p.desired().Revision {
 		t.Fatalf("refusal %+v", r)
 	}
-	if wait := p.status.NextAttempt.Sub(p.now); wait <= 0 || wait > time.Minute || p.status.Plans < 60 || p.status.Plans > 80 {
-		t.Errorf("next attempt in %s after %d plans", wait, p.status.Plans)
+	if wait := p.status.Runtime.NextAttempt.Sub(p.now); wait <= 0 || wait > time.Minute || p.status.Runtime.Plans < 60 || p.status.Runtime.Plans > 80 {
+		t.Errorf("next attempt in %s after %d plans", wait, p.status.Runtime.Plans)
 	}
 	p.tasks, p.doc = "", 1 // the region's document changes
 	before := p.now
@@ -253,12 +253,12 @@ func TestP18_anInstanceIsDestroyedByItsUIDAndGoneWhenTheClusterSaysSo(t *testing
 	p := play(t, settledOn(kube))
 	p.finalizer, p.intent.Deleting = true, &p.now
 	p.turn()
-	if got := brief(p.status.Plan); got != "delete uid1" || p.status.Plan.Kind != fleet.PlanDestroy || p.status.PublishedURL != "" {
+	if got := brief(p.status.Runtime.Plan); got != "delete uid1" || p.status.Runtime.Plan.Kind != fleet.PlanDestroy || p.status.PublishedURL != "" {
 		t.Errorf("plan %s, published %q", got, p.status.PublishedURL)
 	}
 	p.pass(time.Hour).is(fleet.StatusDestroying, fleet.VerdictDestroying, fleet.ReasonDeleting)
-	if m := condition(*p.status, fleet.ConditionProgressing).Message; m != "KuraInstance kura/kura-acme-eu is deleted, and stays until its finalizers are done" || p.status.Plan != nil {
-		t.Errorf("plan %s, says %q", brief(p.status.Plan), m)
+	if m := condition(*p.status, fleet.ConditionProgressing).Message; m != "KuraInstance kura/kura-acme-eu is deleted, and stays until its finalizers are done" || p.status.Runtime.Plan != nil {
+		t.Errorf("plan %s, says %q", brief(p.status.Runtime.Plan), m)
 	}
 	p.finalizer = false
 	out := p.turn() // the watch says that it is gone
@@ -332,8 +332,8 @@ func TestS6_aPlanForWhatIsNoLongerThereIsDropped(t *testing.T) {
 		p.declare("v2", "")
 		p.turn()
 		c.given(p)
-		if p.turn(); brief(p.status.Plan) != c.plan {
-			t.Errorf("%s: got %s, want %s", name, brief(p.status.Plan), c.plan)
+		if p.turn(); brief(p.status.Runtime.Plan) != c.plan {
+			t.Errorf("%s: got %s, want %s", name, brief(p.status.Runtime.Plan), c.plan)
 		}
 	}
 }
@@ -396,16 +396,16 @@ func TestKubernetes_nothingThatIsStoredIsUnbounded(t *testing.T) {
 	p.declare("v2", "")
 	p.turn()
 	st := p.status.Clone()
-	i := st.Plan.Current()
-	st.Plan.Claim(i, p.now.Add(time.Minute))
-	st.Plan.Record(i, fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonInvalid, Message: long, Answered: true, At: p.now})
+	i := st.Runtime.Plan.Current()
+	st.Runtime.Plan.Claim(i, p.now.Add(time.Minute))
+	st.Runtime.Plan.Record(i, fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonInvalid, Message: long, Answered: true, At: p.now})
 	p.status = &st
 	p.look()
 	in := p.input()
 	in.Holds = []fleet.Hold{{Kind: fleet.HoldPaused, Message: long}}
 	out := Decide(in)
-	if out.Status.Refusal == nil || out.Status.Status != fleet.StatusFailed || out.Latest == nil || len(out.Events) == 0 {
-		t.Fatalf("%s, refusal %v", out.Status.Status, out.Status.Refusal)
+	if out.Status.Runtime.Refusal == nil || out.Status.Status != fleet.StatusFailed || out.Latest == nil || len(out.Events) == 0 {
+		t.Fatalf("%s, refusal %v", out.Status.Status, out.Status.Runtime.Refusal)
 	}
 	for _, text := range texts(out) {
 		if len(text) > 1024 {
@@ -416,14 +416,14 @@ func TestKubernetes_nothingThatIsStoredIsUnbounded(t *testing.T) {
 
 func TestP9_whatIsRevertedAgainAndAgainIsAppliedEverLessOften(t *testing.T) {
 	p := play(t, settledOn(kube))
-	start, plans := p.now, p.status.Plans
+	start, plans := p.now, p.status.Runtime.Plans
 	for p.now.Sub(start) < time.Hour {
 		p.change(func(o *object) { o.edited = true }) // before anybody sees what was applied
-		if p.step(); p.status.Plans == plans+1 && p.now.Sub(start) > time.Second {
+		if p.step(); p.status.Runtime.Plans == plans+1 && p.now.Sub(start) > time.Second {
 			t.Fatalf("first corrected after %s", p.now.Sub(start))
 		}
 	}
-	if n := p.status.Plans - plans; n < 10 || n > 20 {
+	if n := p.status.Runtime.Plans - plans; n < 10 || n > 20 {
 		t.Errorf("%d applies in an hour", n)
 	}
 }

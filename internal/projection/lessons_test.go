@@ -56,8 +56,8 @@ func TestL8_aNewerImageIsNotBlockedByOneThatIsStuck(t *testing.T) {
 	p.rest().is(fleet.StatusProvisioning, fleet.VerdictProgressing, fleet.ReasonEndpointNotReady)
 	p.declare("v2", "") // supersedes the open deployment
 	p.turn()
-	if p.status.Plan == nil || p.status.Plan.Tasks[0].Digest != "c/v2//0" {
-		t.Errorf("v2 is not applied in the same turn: %s", brief(p.status.Plan))
+	if p.status.Runtime.Plan == nil || p.status.Runtime.Plan.Tasks[0].Digest != "c/v2//0" {
+		t.Errorf("v2 is not applied in the same turn: %s", brief(p.status.Runtime.Plan))
 	}
 }
 
@@ -73,7 +73,7 @@ func TestL10_aFailedServerTakesPartInVersionChanges(t *testing.T) {
 	p.intent.Deleting = &p.now
 	p.declare("v2", "")
 	p.turn()
-	if got, want := brief(p.status.Plan), "stop cache; remove cache; remove-volumes"; got != want {
+	if got, want := brief(p.status.Runtime.Plan), "stop cache; remove cache; remove-volumes"; got != want {
 		t.Errorf("a server that is destroyed plans %s", got)
 	}
 }
@@ -124,8 +124,8 @@ func TestL16_everyStatusHasAnOwner(t *testing.T) {
 		}
 		s.look()
 		out := Decide(s.input())
-		if (out.Status.Plan == nil) != (want == "") || want != "" && out.Status.Plan.Kind != want || out.Remove != (want == "") {
-			t.Errorf("%s: plan %s, removed %v, want %q", status, brief(out.Status.Plan), out.Remove, want)
+		if (out.Status.Runtime.Plan == nil) != (want == "") || want != "" && out.Status.Runtime.Plan.Kind != want || out.Remove != (want == "") {
+			t.Errorf("%s: plan %s, removed %v, want %q", status, brief(out.Status.Runtime.Plan), out.Remove, want)
 		}
 	}
 }

@@ -171,12 +171,12 @@ func containerMoves(set func(string, func(*sim)) move) []move {
 
 // die claims the current task and loses its outcome, with or without its effect.
 func (s *sim) die(effect bool) bool {
-	if s.status == nil || s.status.Plan.Runnable(s.now) < 0 || s.tasks != "" || s.unreadable {
+	if s.status == nil || s.status.Runtime.Plan.Runnable(s.now) < 0 || s.tasks != "" || s.unreadable {
 		return false
 	}
 	st := s.status.Clone()
-	i := st.Plan.Runnable(s.now)
-	task := st.Plan.Claim(i, s.now.Add(st.Plan.Tasks[i].Timeout()))
+	i := st.Runtime.Plan.Runnable(s.now)
+	task := st.Runtime.Plan.Claim(i, s.now.Add(st.Runtime.Plan.Tasks[i].Timeout()))
 	s.status = &st
 	if effect {
 		s.effect(task, &fleet.Outcome{})

@@ -16,14 +16,14 @@ import (
 func Plan(in Input, out Output) *fleet.Plan {
 	s, v := out.Status, out.seen
 	in.Now = in.Now.UTC().Round(0)
-	if !v.readable || !v.fresh || s.Plan != nil || out.Remove {
+	if !v.readable || !v.fresh || s.Runtime.Plan != nil || out.Remove {
 		return nil
 	}
 	b := builder{in: in, seen: v, crashes: s.Crashes, adopted: s.Adopted, there: slices.Clone(in.Seen.Instance.Containers)}
-	kind, attempt := fleet.PlanApply, s.Attempts+1
+	kind, attempt := fleet.PlanApply, s.Runtime.Attempts+1
 	cause := (&turn{in: in, s: s, latest: latestOf(in, out), seen: v}).cause()
-	waits := s.NextAttempt != nil && s.NextAttempt.After(in.Now)
-	b.goesOn = !waits && s.Refusal == nil && s.Admitted && !blocked(s.Holds) && v.presence != foreign && v.prepared()
+	waits := s.Runtime.NextAttempt != nil && s.Runtime.NextAttempt.After(in.Now)
+	b.goesOn = !waits && s.Runtime.Refusal == nil && s.Admitted && !blocked(s.Holds) && v.presence != foreign && v.prepared()
 	switch {
 	case in.Intent.Deleting != nil && !waits:
 		kind, cause = fleet.PlanDestroy, fleet.CauseDestroy
@@ -50,7 +50,7 @@ func Plan(in Input, out Output) *fleet.Plan {
 		return nil
 	}
 	p := &fleet.Plan{
-		ID:         fmt.Sprintf("%s/g%d/%s/p%d", in.Intent.Key(), in.Intent.Generation, cause, s.Plans+1),
+		ID:         fmt.Sprintf("%s/g%d/%s/p%d", in.Intent.Key(), in.Intent.Generation, cause, s.Runtime.Plans+1),
 		Kind:       kind,
 		Cause:      cause,
 		Generation: in.Intent.Generation,
@@ -68,9 +68,9 @@ func Plan(in Input, out Output) *fleet.Plan {
 		p.Tasks = append(p.Tasks, task)
 	}
 	p.Deadline = in.Now.Add(limit)
-	if p.Repeats(s.Again) {
+	if p.Repeats(s.Runtime.Again) {
 		for i := range p.Tasks {
-			p.Tasks[i].Tries = s.Again.Tasks[i].Tries
+			p.Tasks[i].Tries = s.Runtime.Again.Tasks[i].Tries
 		}
 	}
 	return p

@@ -56,11 +56,11 @@ func TestC4_planOfWhatIsThere(t *testing.T) {
 			}
 			s.look()
 			out := Decide(s.input())
-			if got := brief(out.Status.Plan); got != c.want {
+			if got := brief(out.Status.Runtime.Plan); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			in := s.input()
-			if pure := Plan(in, Project(in)); brief(pure) != brief(out.Status.Plan) {
+			if pure := Plan(in, Project(in)); brief(pure) != brief(out.Status.Runtime.Plan) {
 				t.Errorf("Plan says %s", brief(pure))
 			}
 		})
@@ -73,8 +73,8 @@ func TestC1_aRunningContainerIsLeftAloneWhateverTheListingShows(t *testing.T) {
 	in := p.input()
 	in.Seen.Instance.Containers = slices.Clone(in.Seen.Instance.Containers)
 	in.Seen.Instance.Containers[0].Ports = map[string]int{"80/tcp": 1}
-	if out := Decide(in); out.Status.Plan != nil {
-		t.Errorf("planned: %s", brief(out.Status.Plan))
+	if out := Decide(in); out.Status.Runtime.Plan != nil {
+		t.Errorf("planned: %s", brief(out.Status.Runtime.Plan))
 	}
 }
 
@@ -85,15 +85,15 @@ func TestC4_oneServiceAfterTheOtherAndPreparationFirst(t *testing.T) {
 	want := "create cache as -next; create proxy as kura-acme-eu-proxy-next; " +
 		"stop cache; rename cache as -old; rename cache as itself; start cache; remove cache; " +
 		"stop proxy; rename proxy as kura-acme-eu-proxy-old; rename proxy as kura-acme-eu-proxy; start proxy; remove proxy"
-	if got := brief(p.status.Plan); got != want || p.status.Plan.Kind != fleet.PlanReplace {
-		t.Errorf("got  %s (%s)\nwant %s", got, p.status.Plan.Kind, want)
+	if got := brief(p.status.Runtime.Plan); got != want || p.status.Runtime.Plan.Kind != fleet.PlanReplace {
+		t.Errorf("got  %s (%s)\nwant %s", got, p.status.Runtime.Plan.Kind, want)
 	}
 	p.shows(fleet.ConditionProgressing, fleet.True, fleet.ReasonReplacing)
-	if stop := p.status.Plan.Tasks[4]; stop.ContainerID == "" || stop.Grace != fleet.Duration(2*time.Second) {
+	if stop := p.status.Runtime.Plan.Tasks[4]; stop.ContainerID == "" || stop.Grace != fleet.Duration(2*time.Second) {
 		t.Errorf("the stop is not by id and with the service's grace: %+v", stop)
 	}
-	for _, task := range p.status.Plan.Tasks {
-		if task.CreatedBy != "" && !strings.HasPrefix(task.CreatedBy, p.status.Plan.ID+"/") {
+	for _, task := range p.status.Runtime.Plan.Tasks {
+		if task.CreatedBy != "" && !strings.HasPrefix(task.CreatedBy, p.status.Runtime.Plan.ID+"/") {
 			t.Errorf("%s is made by %q, which is no task of the plan", task.ID, task.CreatedBy)
 		}
 	}
@@ -148,8 +148,8 @@ func TestC6_aForcedKillIsAnEvent(t *testing.T) { // L62
 	p.step() // create
 	p.turn()
 	st := p.status.Clone()
-	st.Plan.Claim(2, p.now.Add(time.Minute))
-	st.Plan.Record(2, fleet.Outcome{Class: fleet.ClassOK, Answered: true, Forced: true, At: p.now})
+	st.Runtime.Plan.Claim(2, p.now.Add(time.Minute))
+	st.Runtime.Plan.Record(2, fleet.Outcome{Class: fleet.ClassOK, Answered: true, Forced: true, At: p.now})
 	p.status = &st
 	p.turn()
 	p.turn()
@@ -222,13 +222,13 @@ func TestC13_destroyEndsWithTheVolumes(t *testing.T) {
 	p := play(t, settledOn(variant{}))
 	p.intent.Deleting = &p.now
 	p.turn()
-	if got, want := brief(p.status.Plan), "stop cache; remove cache; remove-volumes"; got != want {
+	if got, want := brief(p.status.Runtime.Plan), "stop cache; remove cache; remove-volumes"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	p.tasks = fleet.ClassRefused
 	p.rest().is(fleet.StatusDestroying, fleet.VerdictDestroying, fleet.ReasonDeleting)
-	if p.removed || p.status.Refusal != nil || p.told(string(fleet.ReasonCreateFailed)) == 0 {
-		t.Errorf("removed %v, refusal %v, events %v", p.removed, p.status.Refusal, p.events)
+	if p.removed || p.status.Runtime.Refusal != nil || p.told(string(fleet.ReasonCreateFailed)) == 0 {
+		t.Errorf("removed %v, refusal %v, events %v", p.removed, p.status.Runtime.Refusal, p.events)
 	}
 	p.tasks = ""
 	p.pass(time.Hour)

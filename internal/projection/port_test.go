@@ -53,7 +53,7 @@ func TestC12_whoNeverServedAsksForAnotherPort(t *testing.T) {
 			if c.change != nil {
 				c.change(&in, &o)
 			}
-			p := prev.Plan
+			p := prev.Runtime.Plan
 			for p.Tasks[p.Current()].Kind != fleet.TaskStart {
 				p.Record(p.Current(), fleet.Outcome{Class: fleet.ClassOK, Answered: true, At: at})
 			}
@@ -66,8 +66,8 @@ func TestC12_whoNeverServedAsksForAnotherPort(t *testing.T) {
 				t.Errorf("asked for (-want +got):\n%s", diff)
 			}
 			st := out.Status
-			if moves := c.want != nil && c.want.To != 0; moves != (out.Port() != nil) || moves && (st.Refusal != nil || st.Failing != nil || st.Plan != nil || out.Latest != nil && !out.Latest.Status.Open()) {
-				t.Errorf("moves %t: stores %+v, refusal %+v, failing %+v, deployment %+v", moves, out.Port(), st.Refusal, st.Failing, out.Latest)
+			if moves := c.want != nil && c.want.To != 0; moves != (out.Port() != nil) || moves && (st.Runtime.Refusal != nil || st.Runtime.Failing != nil || st.Runtime.Plan != nil || out.Latest != nil && !out.Latest.Status.Open()) {
+				t.Errorf("moves %t: stores %+v, refusal %+v, failing %+v, deployment %+v", moves, out.Port(), st.Runtime.Refusal, st.Runtime.Failing, out.Latest)
 			}
 			if st.Status != c.status || st.Status == fleet.StatusFailed && !strings.Contains(st.Message, o.Message) {
 				t.Errorf("%s: %s, want %s", st.Status, st.Message, c.status)

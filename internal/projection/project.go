@@ -33,11 +33,11 @@ func Project(in Input) Output {
 	if in.silent() {
 		return Output{Status: t.s, Unsettled: Unsettled(t.s), Pending: t.pending(), input: in}
 	}
-	t.s.Holds, t.s.Intended = nil, nil
+	t.s.Holds, t.s.Runtime.Intended = nil, nil
 	if in.Opened {
-		t.s.NextAttempt = nil
-		if i := t.s.Plan.Current(); i >= 0 {
-			t.s.Plan.Tasks[i].NotBefore = nil
+		t.s.Runtime.NextAttempt = nil
+		if i := t.s.Runtime.Plan.Current(); i >= 0 {
+			t.s.Runtime.Plan.Tasks[i].NotBefore = nil
 		}
 	}
 	for _, r := range steps {
@@ -62,8 +62,8 @@ func Project(in Input) Output {
 		latest := t.latest
 		out.Latest = &latest
 	}
-	out.NeedFreshRead = t.seen.readable && (!t.seen.fresh || t.asks()) && t.s.Plan == nil
-	out.MayAct = t.seen.readable && !t.halts(t.s.Plan)
+	out.NeedFreshRead = t.seen.readable && (!t.seen.fresh || t.asks()) && t.s.Runtime.Plan == nil
+	out.MayAct = t.seen.readable && !t.halts(t.s.Runtime.Plan)
 	out.Unsettled = Unsettled(t.s)
 	out.Pending = t.pending()
 	out.Due = nextDue(in, out)
@@ -92,8 +92,8 @@ func (t *turn) keepShown() {
 			t.s.Holds = append(t.s.Holds, h)
 		}
 	}
-	if blocked(t.s.Holds) && t.s.Plan == nil {
-		t.s.Intended = prev.Intended
+	if blocked(t.s.Holds) && t.s.Runtime.Plan == nil {
+		t.s.Runtime.Intended = prev.Runtime.Intended
 	}
 }
 
@@ -104,7 +104,7 @@ func (t *turn) pending() bool { return t.in.Intent.Deleting == nil && !t.settled
 // which nothing starts now: it is asked at once (P8). A swap of ours is too short for that.
 func (o Output) Doubtful() bool {
 	down := slices.ContainsFunc(o.seen.services, func(s serviceView) bool { return !s.runs() })
-	if p := o.Status.Plan; !o.seen.fresh || !down || p != nil && !preparing(p) {
+	if p := o.Status.Runtime.Plan; !o.seen.fresh || !down || p != nil && !preparing(p) {
 		return false
 	}
 	seen := o.input.Seen
@@ -123,7 +123,7 @@ func (t *turn) key() fleet.Settled {
 func (t *turn) settled() bool {
 	return t.s.Status == fleet.StatusActive && t.s.Settled == t.key() && !t.latest.Status.Open() &&
 		t.s.ServingImageTag == t.in.Desired.ImageTag && t.s.PublishedURL == t.in.Desired.URL &&
-		t.s.Refusal == nil && !t.s.Clock.Expired && t.s.RollOut == nil
+		t.s.Runtime.Refusal == nil && !t.s.Clock.Expired && t.s.RollOut == nil
 }
 
 // holds lists why no effect may start now.
@@ -207,9 +207,9 @@ func nextDue(in Input, out Output) time.Time {
 			due = append(due, *at)
 		}
 	}
-	add(s.NextAttempt)
+	add(s.Runtime.NextAttempt)
 	add(s.Outage.Next)
-	if p := s.Plan; p != nil {
+	if p := s.Runtime.Plan; p != nil {
 		add(&p.Deadline)
 		if i := p.Current(); i >= 0 {
 			add(p.Tasks[i].NotBefore)
@@ -220,7 +220,7 @@ func nextDue(in Input, out Output) time.Time {
 			}
 		}
 	}
-	add(s.EffectsUntil)
+	add(s.Runtime.EffectsUntil)
 	add(silentFrom(s))
 	add(expiry(s.Clock, in.Region.StallAfter.Std()))
 	for service, c := range s.Crashes {

@@ -12,8 +12,8 @@ import (
 func refusedForLong(t *testing.T, p *script, reason fleet.Reason) {
 	t.Helper()
 	p.pass(30*time.Minute).is(fleet.StatusFailed, fleet.VerdictFailed, reason)
-	for p.status.NextAttempt.Sub(p.now) < 5*time.Minute {
-		p.wait(*p.status.NextAttempt)
+	for p.status.Runtime.NextAttempt.Sub(p.now) < 5*time.Minute {
+		p.wait(*p.status.Runtime.NextAttempt)
 		p.rest()
 	}
 }

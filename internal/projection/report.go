@@ -218,17 +218,17 @@ func (t *turn) progressing() {
 		set(fleet.True, fleet.ReasonDeleting, cmp.Or(trouble, t.leaving()))
 	case s.Clock.Expired:
 		set(fleet.False, fleet.ReasonStalled, t.stalled()+"; work goes on")
-	case s.Plan == nil && t.seen.fresh && t.unheard() && !blocked(s.Holds):
+	case s.Runtime.Plan == nil && t.seen.fresh && t.unheard() && !blocked(s.Holds):
 		text := t.unproven()
 		if trouble != "" {
 			text += "; " + trouble
 		}
 		set(fleet.False, fleet.ReasonSilent, text)
-	case trouble != "" && (s.Plan != nil || t.seen.readable && !blocked(s.Holds)):
+	case trouble != "" && (s.Runtime.Plan != nil || t.seen.readable && !blocked(s.Holds)):
 		set(fleet.True, fleet.ReasonRetrying, trouble)
-	case s.Plan != nil && s.Plan.Kind == fleet.PlanReplace:
+	case s.Runtime.Plan != nil && s.Runtime.Plan.Kind == fleet.PlanReplace:
 		set(fleet.True, fleet.ReasonReplacing, t.doing())
-	case s.Plan != nil:
+	case s.Runtime.Plan != nil:
 		set(fleet.True, fleet.ReasonApplying, t.doing())
 	case t.settled() && (!t.seen.fresh || t.seen.converged):
 		set(fleet.False, fleet.ReasonSettled, "")
@@ -248,12 +248,12 @@ func (t *turn) progressing() {
 // doing says where the stored plan stands; and of one that was made for something else, what
 // has to end before that begins (S6).
 func (t *turn) doing() string {
-	i := t.s.Plan.Current()
+	i := t.s.Runtime.Plan.Current()
 	if i < 0 {
 		return ""
 	}
-	task := t.s.Plan.Tasks[i]
-	if t.awaited() && !t.current(t.s.Plan) {
+	task := t.s.Runtime.Plan.Tasks[i]
+	if t.awaited() && !t.current(t.s.Runtime.Plan) {
 		return fmt.Sprintf("waits for what was begun before the change: %s (by %s at the latest)", task.Describe(), task.Deadline.UTC().Format(time.RFC3339))
 	}
 	return task.Describe()

@@ -112,10 +112,10 @@ func (t *turn) unreadable() bool {
 
 // effectsOver reports whether the newest good read began after every effect of ours.
 func (t *turn) effectsOver() bool {
-	if i := t.s.Plan.Current(); i >= 0 && unansweredTask(t.s.Plan.Tasks[i]) && t.in.Seen.Instance.Begun.Before(*t.s.Plan.Tasks[i].Deadline) && t.in.rule(RuleEffectsGuard) {
+	if i := t.s.Runtime.Plan.Current(); i >= 0 && unansweredTask(t.s.Runtime.Plan.Tasks[i]) && t.in.Seen.Instance.Begun.Before(*t.s.Runtime.Plan.Tasks[i].Deadline) && t.in.rule(RuleEffectsGuard) {
 		return false
 	}
-	e := t.s.EffectsUntil
+	e := t.s.Runtime.EffectsUntil
 	return e == nil || !t.in.Seen.Instance.Begun.Before(*e) || !t.in.rule(RuleEffectsGuard)
 }
 
@@ -133,7 +133,7 @@ func (t *turn) newKey() bool {
 	if was.Generation != t.in.Intent.Generation && t.s.Status == fleet.StatusFailed {
 		t.become(fleet.StatusProvisioning, "", "")
 	}
-	t.s.Refusal, t.s.Failing, t.s.Again, t.s.Attempts, t.s.NextAttempt, t.s.Crashes, t.s.ConvergedAt = nil, nil, nil, 0, nil, nil, nil
+	t.s.Runtime.Refusal, t.s.Runtime.Failing, t.s.Runtime.Again, t.s.Runtime.Attempts, t.s.Runtime.NextAttempt, t.s.Crashes, t.s.ConvergedAt = nil, nil, nil, 0, nil, nil, nil
 	t.s.Outage.Attempts, t.s.Outage.Next = 0, nil
 	t.s.Clock = fleet.StallClock{}
 	return false
@@ -157,11 +157,11 @@ func (t *turn) see() bool {
 		}
 	}
 	t.outage()
-	if t.s.Plan == nil && t.seen.converged && t.in.Intent.Deleting == nil {
-		t.s.Failing, t.s.Again = nil, nil // whoever did it: nothing is tried any more (P21)
+	if t.s.Runtime.Plan == nil && t.seen.converged && t.in.Intent.Deleting == nil {
+		t.s.Runtime.Failing, t.s.Runtime.Again = nil, nil // whoever did it: nothing is tried any more (P21)
 	}
 	if t.prompted() {
-		t.s.NextAttempt = nil
+		t.s.Runtime.NextAttempt = nil
 		if t.s.Status == fleet.StatusFailed {
 			t.s.Admitted = false // it gave its place back; the new cause asks again (G4)
 		}
@@ -187,11 +187,11 @@ func (t *turn) see() bool {
 // were to be taken away, a manager that was in the way of an
 // apply has let go of a field, or the region takes fields over now (P9).
 func (t *turn) prompted() bool {
-	if t.s.NextAttempt == nil || !t.in.rule(RuleP9Prompt) {
+	if t.s.Runtime.NextAttempt == nil || !t.in.rule(RuleP9Prompt) {
 		return false
 	}
 	if !t.in.kubernetes() {
-		leftovers := t.s.Failing != nil && t.s.ConvergedAt != nil && t.s.Settled == t.key() // were all there was to do
+		leftovers := t.s.Runtime.Failing != nil && t.s.ConvergedAt != nil && t.s.Settled == t.key() // were all there was to do
 		return t.s.ObservedImageTag != "" && t.seen.presence == absent || leftovers && !(t.seen.image.equal() && t.seen.document && t.seen.running)
 	}
 	was, is := t.s.Resource, t.in.Seen.Instance.Resource
@@ -201,11 +201,11 @@ func (t *turn) prompted() bool {
 	if is == nil || is.UID != was.UID || is.Foreign != was.Foreign {
 		return true
 	}
-	if t.s.Refusal == nil || t.s.Refusal.Reason != fleet.ReasonFieldConflict {
+	if t.s.Runtime.Refusal == nil || t.s.Runtime.Refusal.Reason != fleet.ReasonFieldConflict {
 		return false
 	}
 	if t.in.Desired.Kubernetes.Force {
-		t.s.Refusal = nil // so that this is said once
+		t.s.Runtime.Refusal = nil // so that this is said once
 		return true
 	}
 	return slices.ContainsFunc(was.Held, func(d fleet.FieldDifference) bool {
@@ -218,7 +218,7 @@ func (i imageState) equal() bool { return i == imageEqual }
 // refused is the third rule of P1: the runtime refused a task of this key, or the
 // server's containers do not stay up, and nothing is on its way that follows them.
 func (t *turn) refused() bool {
-	if r := t.s.Refusal; r != nil {
+	if r := t.s.Runtime.Refusal; r != nil {
 		t.become(fleet.StatusFailed, r.Reason, r.Message)
 		t.fail(r.Reason, r.Message)
 		return true
@@ -235,7 +235,7 @@ func (t *turn) refused() bool {
 func (t *turn) stall() bool {
 	c := &t.s.Clock
 	adopted := t.seen.fresh && t.seen.presence == present && t.seen.document && t.seen.running
-	if p := t.s.Plan; c.Cause != "" || p != nil && (needsPlace(*p) || p.Cause == fleet.CauseOutage && t.outlasts()) || adopted {
+	if p := t.s.Runtime.Plan; c.Cause != "" || p != nil && (needsPlace(*p) || p.Cause == fleet.CauseOutage && t.outlasts()) || adopted {
 		startClock(c, t.cause(), t.in.Now)
 	}
 	if at := expiry(*c, t.in.Region.StallAfter.Std()); at != nil && !at.After(t.in.Now) {
@@ -349,7 +349,7 @@ func (t *turn) destroy() bool {
 	t.seen = look(t.in, t.effectsOver())
 	if t.s.Status != fleet.StatusDestroying {
 		t.become(fleet.StatusDestroying, fleet.ReasonDeleting, "")
-		t.s.PublishedURL, t.s.Aliases, t.s.Refusal, t.s.Failing, t.s.Again, t.s.Attempts, t.s.NextAttempt = "", nil, nil, nil, nil, 0, nil
+		t.s.PublishedURL, t.s.Aliases, t.s.Runtime.Refusal, t.s.Runtime.Failing, t.s.Runtime.Again, t.s.Runtime.Attempts, t.s.Runtime.NextAttempt = "", nil, nil, nil, nil, 0, nil
 		t.s.Crashes, t.s.Clock, t.s.Admitted, t.s.ConvergedAt, t.s.RollOut, t.s.Outage = nil, fleet.StallClock{}, false, nil, nil, fleet.Outage{}
 	}
 	t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision
@@ -364,7 +364,7 @@ func (t *turn) destroy() bool {
 	if !t.in.rule(RuleP18Absence) {
 		t.seen.fresh = true
 	}
-	if t.seen.fresh && t.s.Plan == nil && t.gone() {
+	if t.seen.fresh && t.s.Runtime.Plan == nil && t.gone() {
 		t.become(fleet.StatusDestroyed, fleet.ReasonGone, "")
 		t.remove = true
 	}

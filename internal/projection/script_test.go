@@ -195,8 +195,8 @@ func (p *script) plans() []string {
 	p.t.Helper()
 	var out []string
 	id := ""
-	if p.status != nil && p.status.Plan != nil {
-		id = p.status.Plan.ID
+	if p.status != nil && p.status.Runtime.Plan != nil {
+		id = p.status.Runtime.Plan.ID
 	}
 	for range 200 {
 		before := p.sim.clone()
@@ -204,7 +204,7 @@ func (p *script) plans() []string {
 			*p.sim = *before
 			return out
 		}
-		if plan := p.status.Plan; plan != nil && plan.ID != id {
+		if plan := p.status.Runtime.Plan; plan != nil && plan.ID != id {
 			id = plan.ID
 			out = append(out, brief(plan))
 		}

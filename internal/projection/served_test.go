@@ -20,7 +20,7 @@ func (p *script) outage() time.Duration {
 		}
 		p.step()
 	}
-	p.t.Fatalf("nobody starts it: %s", brief(p.status.Plan))
+	p.t.Fatalf("nobody starts it: %s", brief(p.status.Runtime.Plan))
 	return 0
 }
 
@@ -73,7 +73,7 @@ func TestC14_whatServedIsDownForTheTimeOfOneStartAtMost(t *testing.T) {
 					p.step()
 					longest = max(longest, p.outage())
 				}
-				if p.box().state != fleet.ContainerRunning && p.status.Plan == nil {
+				if p.box().state != fleet.ContainerRunning && p.status.Runtime.Plan == nil {
 					t.Errorf("%s, %s at step %d: what runs does not bear its name: %v", world, what, step, p.boxes)
 				}
 			}
@@ -150,7 +150,7 @@ func TestC14_C15_whatServedIsStartedWhereTheSwapWaitsForAName(t *testing.T) {
 	b.state, b.finished = fleet.ContainerExited, p.now
 	p.boxes[carrierName+"-old"] = b
 	p.put(carrierName, "", "v1", "", fleet.ContainerRunning, true)
-	p.status.Plan, p.status.NextAttempt = nil, nil
+	p.status.Runtime.Plan, p.status.Runtime.NextAttempt = nil, nil
 	p.look()
 	in := p.input()
 	for i := range in.Seen.Instance.Containers {
@@ -158,7 +158,7 @@ func TestC14_C15_whatServedIsStartedWhereTheSwapWaitsForAName(t *testing.T) {
 			c.Account = "other"
 		}
 	}
-	if got, want := brief(Decide(in).Status.Plan), "start cache"; got != want {
+	if got, want := brief(Decide(in).Status.Runtime.Plan), "start cache"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -171,9 +171,9 @@ func TestC14_aStartThatIsRefusedCostsOneSwapEachAttempt(t *testing.T) {
 	if b := p.box(); b.tag != "v1" || b.state != fleet.ContainerRunning {
 		t.Errorf("%+v", p.boxes)
 	}
-	plans := p.status.Plans
+	plans := p.status.Runtime.Plans
 	p.pass(time.Hour)
-	attempts := p.status.Plans - plans
+	attempts := p.status.Runtime.Plans - plans
 	if b := p.box(); b.tag != "v1" || b.state != fleet.ContainerRunning || attempts < 10 || attempts > 40 {
 		t.Errorf("%d plans in an hour; %+v", attempts, p.boxes)
 	}
@@ -219,7 +219,7 @@ func TestC15_whatOfOursIsInTheWayGivesWay(t *testing.T) {
 	p.doc = 1
 	began := p.now
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
-	if a, b := p.box(), p.boxes[proxy]; a.port != 1002 || b.port != 1001 || len(p.boxes) != 2 || p.now.Sub(began) > 3*time.Second || p.status.Refusal != nil {
+	if a, b := p.box(), p.boxes[proxy]; a.port != 1002 || b.port != 1001 || len(p.boxes) != 2 || p.now.Sub(began) > 3*time.Second || p.status.Runtime.Refusal != nil {
 		t.Errorf("after %s: %+v", p.now.Sub(began), p.boxes)
 	}
 	ids := []string{p.box().id, p.boxes[proxy].id}
@@ -244,7 +244,7 @@ func TestC15_C14_aServiceThatIsRenamedTakesItsPortAlong(t *testing.T) {
 		delete(p.boxes, "kura-acme-eu-proxy")
 		p.boxes["kura-acme-eu-old-proxy"] = b
 		p.turn()
-		if got, want := brief(p.status.Plan), "create proxy as kura-acme-eu-proxy; stop old-proxy; start proxy; remove old-proxy"; got != want {
+		if got, want := brief(p.status.Runtime.Plan), "create proxy as kura-acme-eu-proxy; stop old-proxy; start proxy; remove old-proxy"; got != want {
 			t.Fatalf("got  %s\nwant %s", got, want)
 		}
 		if !refused {
@@ -298,7 +298,7 @@ func TestC15_theNameOfAnotherServersContainerIsGivenUp(t *testing.T) {
 				in.Seen.Instance.Containers = p.seen
 			}
 			out := Decide(in)
-			if got := brief(out.Status.Plan); got != c.want || out.Status.Status != c.status {
+			if got := brief(out.Status.Runtime.Plan); got != c.want || out.Status.Status != c.status {
 				t.Errorf("%s: got %s, want %s", out.Status.Status, got, c.want)
 			}
 		})
@@ -321,7 +321,7 @@ func TestC2_aPausedContainerGoesOn(t *testing.T) {
 	b.state = fleet.ContainerPaused
 	p.boxes[carrierName], p.intent.Deleting = b, &p.now
 	p.turn()
-	if got, want := brief(p.status.Plan), "stop cache; remove cache; remove-volumes"; got != want {
+	if got, want := brief(p.status.Runtime.Plan), "stop cache; remove cache; remove-volumes"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -350,7 +350,7 @@ func TestC15_C14_aForeignOldNameKeepsNothingStoppedWhilePortsAreExchanged(t *tes
 				}
 			}
 			if runs["cache"] != 1 || runs["proxy"] != 1 {
-				t.Errorf("%v at step %d: %s %s: %s; %+v", names, step, p.status.Status, p.status.Message, brief(p.status.Plan), p.boxes)
+				t.Errorf("%v at step %d: %s %s: %s; %+v", names, step, p.status.Status, p.status.Message, brief(p.status.Runtime.Plan), p.boxes)
 			}
 			for _, name := range names {
 				if p.boxes[name+"-old"].foreign {
@@ -359,7 +359,7 @@ func TestC15_C14_aForeignOldNameKeepsNothingStoppedWhilePortsAreExchanged(t *tes
 			}
 			p.pass(time.Hour)
 			if p.status.Verdict != fleet.VerdictConverged || len(p.boxes) != 2 {
-				t.Errorf("%v at step %d, when it is gone: %s %s: %s; %+v", names, step, p.status.Status, p.status.Message, brief(p.status.Plan), p.boxes)
+				t.Errorf("%v at step %d, when it is gone: %s %s: %s; %+v", names, step, p.status.Status, p.status.Message, brief(p.status.Runtime.Plan), p.boxes)
 			}
 		}
 	}

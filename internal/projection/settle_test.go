@@ -267,8 +267,8 @@ func TestP18_aPausedDestroyWaitsAndSaysSo(t *testing.T) {
 	p.paused = true
 	p.intent.Deleting = &p.now
 	p.rest().is(fleet.StatusDestroying, fleet.VerdictDestroying, fleet.ReasonPaused)
-	if len(p.boxes) != 1 || p.status.Intended == nil {
-		t.Errorf("containers %v, intended %v", p.boxes, p.status.Intended)
+	if len(p.boxes) != 1 || p.status.Runtime.Intended == nil {
+		t.Errorf("containers %v, intended %v", p.boxes, p.status.Runtime.Intended)
 	}
 }
 

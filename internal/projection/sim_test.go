@@ -255,11 +255,11 @@ func (s *sim) store(out Output) {
 // answer; it returns a complaint where the task does what it must not.
 func (s *sim) act() string {
 	st := s.status.Clone()
-	i := st.Plan.Runnable(s.now)
+	i := st.Runtime.Plan.Runnable(s.now)
 	if i < 0 {
-		i = st.Plan.Current()
+		i = st.Runtime.Plan.Current()
 	}
-	task := st.Plan.Claim(i, s.now.Add(st.Plan.Tasks[i].Timeout()))
+	task := st.Runtime.Plan.Claim(i, s.now.Add(st.Runtime.Plan.Tasks[i].Timeout()))
 	s.now = s.now.Add(100 * time.Millisecond)
 	if s.late != nil && s.late.ID == task.ID && s.tasks != unanswered {
 		s.land() // tasks are idempotent: an answer to a later try settles the first
@@ -296,7 +296,7 @@ func (s *sim) act() string {
 			s.quick += s.exits - before
 		}
 	}
-	st.Plan.Record(i, o)
+	st.Runtime.Plan.Record(i, o)
 	s.status = &st
 	return complaint
 }

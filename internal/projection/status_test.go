@@ -11,7 +11,7 @@ import (
 // The precedence of P1 said as pairs: where two rules claim the status, the first wins.
 func TestP1_precedence(t *testing.T) {
 	refusal := func(s *sim) {
-		s.status.Refusal = &fleet.Refusal{Reason: fleet.ReasonCreateFailed, Message: "no", Generation: s.intent.Generation, Revision: s.desired().Revision}
+		s.status.Runtime.Refusal = &fleet.Refusal{Reason: fleet.ReasonCreateFailed, Message: "no", Generation: s.intent.Generation, Revision: s.desired().Revision}
 	}
 	expired := func(s *sim) { s.status.Clock = fleet.StallClock{Cause: fleet.CauseRollOut, Expired: true} }
 	unserved := func(s *sim) {
@@ -68,8 +68,8 @@ func TestP1_newGenerationTurnsFailedIntoProvisioningAtTheFirstRead(t *testing.T)
 	p.unreadable = false
 	p.turn()
 	p.is(fleet.StatusProvisioning, fleet.VerdictProgressing, fleet.ReasonAbsent)
-	if p.status.Refusal != nil || p.status.NextAttempt != nil {
-		t.Errorf("the refusal of the last generation still counts: %+v, next attempt %v", p.status.Refusal, p.status.NextAttempt)
+	if p.status.Runtime.Refusal != nil || p.status.Runtime.NextAttempt != nil {
+		t.Errorf("the refusal of the last generation still counts: %+v, next attempt %v", p.status.Runtime.Refusal, p.status.Runtime.NextAttempt)
 	}
 }
 
@@ -77,10 +77,10 @@ func TestP1_resultOfAnOldGenerationDoesNotCount(t *testing.T) {
 	p := play(t, newSim(variant{}))
 	p.turn()
 	st := p.status.Clone()
-	st.Plan.Claim(0, p.now.Add(time.Minute))
+	st.Runtime.Plan.Claim(0, p.now.Add(time.Minute))
 	p.status = &st
 	p.declare("v2", "")
-	st.Plan.Record(0, fleet.Outcome{Class: fleet.ClassRefused, Answered: true, Reason: fleet.ReasonImagePullFailed, At: p.now})
+	st.Runtime.Plan.Record(0, fleet.Outcome{Class: fleet.ClassRefused, Answered: true, Reason: fleet.ReasonImagePullFailed, At: p.now})
 	p.turn()
 	p.deployment(fleet.DeploymentPending)
 	if p.status.Status == fleet.StatusFailed {
@@ -125,8 +125,8 @@ func TestP2_unreadableKeepsTheHoldAndTheIntendedPlan(t *testing.T) {
 			before := p.status.Clone()
 			p.unreadable = true
 			p.turn()
-			if !slices.Equal(p.status.Holds, before.Holds) || brief(p.status.Intended) != brief(before.Intended) || p.status.Intended == nil {
-				t.Errorf("holds %v, intended %s; before %v, %s", p.status.Holds, brief(p.status.Intended), before.Holds, brief(before.Intended))
+			if !slices.Equal(p.status.Holds, before.Holds) || brief(p.status.Runtime.Intended) != brief(before.Runtime.Intended) || p.status.Runtime.Intended == nil {
+				t.Errorf("holds %v, intended %s; before %v, %s", p.status.Holds, brief(p.status.Runtime.Intended), before.Holds, brief(before.Runtime.Intended))
 			}
 			p.faults = faults{}
 			p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
@@ -142,7 +142,7 @@ func TestP2_whatIsNotRenderableChangesNothing(t *testing.T) {
 	if out.Status.Status != fleet.StatusActive || out.Status.Verdict != fleet.VerdictUnobserved || out.Status.VerdictReason != fleet.ReasonUnknownRegion {
 		t.Errorf("got %s %s/%s", out.Status.Status, out.Status.Verdict, out.Status.VerdictReason)
 	}
-	if out.MayAct || out.Status.Plan != nil {
+	if out.MayAct || out.Status.Runtime.Plan != nil {
 		t.Error("it is acted upon")
 	}
 }
@@ -152,8 +152,8 @@ func TestP3_theFirstTurnWithoutAReadSaysSo(t *testing.T) {
 	s.silent = true
 	out := Decide(s.input())
 	s.store(out)
-	if out.Status.Status != fleet.StatusProvisioning || out.Status.Plan != nil || !out.Changed() {
-		t.Errorf("got %s with plan %v", out.Status.Status, out.Status.Plan)
+	if out.Status.Status != fleet.StatusProvisioning || out.Status.Runtime.Plan != nil || !out.Changed() {
+		t.Errorf("got %s with plan %v", out.Status.Status, out.Status.Runtime.Plan)
 	}
 	play(t, s).shows(fleet.ConditionInstanceObserved, fleet.Unknown, fleet.ReasonNotObservedYet)
 }
@@ -186,8 +186,8 @@ func TestP4_holdsDelayTheRecreationAndShow(t *testing.T) {
 			c.hold(&p.faults)
 			p.remove()
 			p.pass(time.Hour)
-			if len(p.status.Holds) != 1 || p.status.Holds[0].Kind != c.kind || p.status.Plan != nil || p.status.Intended == nil {
-				t.Fatalf("holds %v, plan %v, intended %v", p.status.Holds, brief(p.status.Plan), brief(p.status.Intended))
+			if len(p.status.Holds) != 1 || p.status.Holds[0].Kind != c.kind || p.status.Runtime.Plan != nil || p.status.Runtime.Intended == nil {
+				t.Fatalf("holds %v, plan %v, intended %v", p.status.Holds, brief(p.status.Runtime.Plan), brief(p.status.Runtime.Intended))
 			}
 			if c.kind == fleet.HoldObserve {
 				p.is(fleet.StatusProvisioning, fleet.VerdictAbsent, fleet.ReasonAbsent)
@@ -323,8 +323,8 @@ func TestP9_attemptsBackOffUpToAMinuteInTheFirstHourAndThenUpToTen(t *testing.T)
 		if p.now.Sub(began) < time.Hour {
 			inAnHour = len(waits)
 		}
-		waits = append(waits, p.status.NextAttempt.Sub(p.now))
-		p.wait(*p.status.NextAttempt)
+		waits = append(waits, p.status.Runtime.NextAttempt.Sub(p.now))
+		p.wait(*p.status.Runtime.NextAttempt)
 		p.rest()
 	}
 	for i, d := range waits {
@@ -337,7 +337,7 @@ func TestP9_attemptsBackOffUpToAMinuteInTheFirstHourAndThenUpToTen(t *testing.T)
 	}
 	p.declare(p.intent.ImageTag, "")
 	p.turn()
-	if p.status.Plan == nil {
+	if p.status.Runtime.Plan == nil {
 		t.Error("an input changed, and it is not attempted at once")
 	}
 }

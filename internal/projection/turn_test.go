@@ -12,14 +12,14 @@ import (
 func TestS4_theTurnThatMakesAPlanDoesNothingElse(t *testing.T) { // L43
 	p := play(t, newSim(variant{}))
 	out := p.turn()
-	if !out.Changed() || out.Status.Plan == nil || !out.MayAct || len(p.boxes) != 0 {
-		t.Fatalf("changed %v, plan %v, may act %v, containers %v", out.Changed(), brief(out.Status.Plan), out.MayAct, p.boxes)
+	if !out.Changed() || out.Status.Runtime.Plan == nil || !out.MayAct || len(p.boxes) != 0 {
+		t.Fatalf("changed %v, plan %v, may act %v, containers %v", out.Changed(), brief(out.Status.Runtime.Plan), out.MayAct, p.boxes)
 	}
-	if out.Status.Plan.Runnable(p.now) != 0 {
+	if out.Status.Runtime.Plan.Runnable(p.now) != 0 {
 		t.Error("the next turn is not due at once")
 	}
 	again := p.turn() // the write failed and is made again: the plan is the same
-	if again.Changed() || again.Status.Plan.ID != out.Status.Plan.ID {
+	if again.Changed() || again.Status.Runtime.Plan.ID != out.Status.Runtime.Plan.ID {
 		t.Error("a second turn makes another plan")
 	}
 }
@@ -27,17 +27,17 @@ func TestS4_theTurnThatMakesAPlanDoesNothingElse(t *testing.T) { // L43
 func TestS5_taskIDsAreDeterministicAndNewInEachPlan(t *testing.T) {
 	s := newSim(variant{})
 	s.look()
-	one, two := Decide(s.input()).Status.Plan, Decide(s.input()).Status.Plan
+	one, two := Decide(s.input()).Status.Runtime.Plan, Decide(s.input()).Status.Runtime.Plan
 	if one.Tasks[0].ID != two.Tasks[0].ID || one.Tasks[0].ID != "acme/eu/g1/roll-out/p1/1" {
 		t.Errorf("%s and %s", one.Tasks[0].ID, two.Tasks[0].ID)
 	}
 	p := play(t, s)
 	p.tasks = fleet.ClassRefused
 	p.rest()
-	p.wait(*p.status.NextAttempt)
+	p.wait(*p.status.Runtime.NextAttempt)
 	p.turn()
-	if id := p.status.Plan.Tasks[0].ID; id != "acme/eu/g1/recreation/p2/1" || p.status.Plan.Attempt != 2 {
-		t.Errorf("the second plan is %s, attempt %d", id, p.status.Plan.Attempt)
+	if id := p.status.Runtime.Plan.Tasks[0].ID; id != "acme/eu/g1/recreation/p2/1" || p.status.Runtime.Plan.Attempt != 2 {
+		t.Errorf("the second plan is %s, attempt %d", id, p.status.Runtime.Plan.Attempt)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestS5_aTransientAnswerIsTriedAgainWithBackoff(t *testing.T) {
 	p := play(t, newSim(variant{}))
 	p.tasks = fleet.ClassTransient
 	p.rest()
-	task := p.status.Plan.Tasks[0]
+	task := p.status.Runtime.Plan.Tasks[0]
 	if task.Tries != 1 || task.NotBefore == nil || p.told("TaskRetried") != 1 {
 		t.Fatalf("%+v, told %d times", task, p.told("TaskRetried"))
 	}
@@ -61,10 +61,10 @@ func TestS6_aPlanPastItsDeadlineIsMadeAnew(t *testing.T) {
 	p := play(t, newSim(variant{}))
 	p.tasks = fleet.ClassTransient
 	p.rest()
-	first := p.status.Plan.ID
-	p.pass(p.status.Plan.Deadline.Sub(p.now) + 2*time.Minute)
-	if p.told(string(fleet.ReasonPlanTimedOut)) == 0 || p.status.Plan != nil && p.status.Plan.ID == first {
-		t.Errorf("plan %+v, events %+v", p.status.Plan, p.events)
+	first := p.status.Runtime.Plan.ID
+	p.pass(p.status.Runtime.Plan.Deadline.Sub(p.now) + 2*time.Minute)
+	if p.told(string(fleet.ReasonPlanTimedOut)) == 0 || p.status.Runtime.Plan != nil && p.status.Runtime.Plan.ID == first {
+		t.Errorf("plan %+v, events %+v", p.status.Runtime.Plan, p.events)
 	}
 	p.deployment(fleet.DeploymentRunning)
 }
@@ -73,13 +73,13 @@ func TestS6_aPlanPastItsDeadlineIsMadeAnew(t *testing.T) {
 func (p *script) runs(kind fleet.TaskKind) fleet.Task {
 	p.t.Helper()
 	p.turn()
-	if p.status.Plan.Tasks[0].Kind != kind {
+	if p.status.Runtime.Plan.Tasks[0].Kind != kind {
 		p.step()
 		p.turn()
 	}
 	st := p.status.Clone()
-	i := st.Plan.Current()
-	task := st.Plan.Claim(i, p.now.Add(st.Plan.Tasks[i].Timeout()))
+	i := st.Runtime.Plan.Current()
+	task := st.Runtime.Plan.Claim(i, p.now.Add(st.Runtime.Plan.Tasks[i].Timeout()))
 	if task.Kind != kind {
 		p.t.Fatalf("%s runs, want a %s", task.Describe(), kind)
 	}
@@ -92,7 +92,7 @@ func TestS6_aNewGenerationSupersedesAtTheTaskBoundary(t *testing.T) {
 	p := play(t, newSim(variant{}))
 	p.runs(fleet.TaskCreate)
 	p.declare("v2", "")
-	if out := p.turn(); out.Status.Plan == nil || out.Status.Plan.Generation != 1 || !out.MayAct {
+	if out := p.turn(); out.Status.Runtime.Plan == nil || out.Status.Runtime.Plan.Generation != 1 || !out.MayAct {
 		t.Fatal("a running task is abandoned")
 	}
 	p.deployment(fleet.DeploymentPending) // nothing was done for it yet
@@ -105,7 +105,7 @@ func TestS6_aNewGenerationSupersedesAtTheTaskBoundary(t *testing.T) {
 	}
 	p.step() // it is answered: its document is gone
 	p.turn()
-	if p.status.Plan != nil && p.status.Plan.Generation == 1 {
+	if p.status.Runtime.Plan != nil && p.status.Runtime.Plan.Generation == 1 {
 		t.Error("the old plan goes on")
 	}
 	p.pass(time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "")
@@ -132,10 +132,10 @@ func TestS6_aPullIsGivenUpForWhatIsWantedNow(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("for another image, settled %v", settled), func(t *testing.T) {
 			p := running(t)
-			began, before := p.now, p.status.Plan.ID
+			began, before := p.now, p.status.Runtime.Plan.ID
 			p.declare("v3", "")
-			if out := p.turn(); out.Status.Plan == nil || out.Status.Plan.ID == before || out.Status.Plan.Generation != p.intent.Generation {
-				t.Fatalf("the first turn leaves the plan %s", brief(out.Status.Plan))
+			if out := p.turn(); out.Status.Runtime.Plan == nil || out.Status.Runtime.Plan.ID == before || out.Status.Runtime.Plan.Generation != p.intent.Generation {
+				t.Fatalf("the first turn leaves the plan %s", brief(out.Status.Runtime.Plan))
 			}
 			p.deployment(fleet.DeploymentPending)
 			p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").deployment(fleet.DeploymentSucceeded)
@@ -159,12 +159,12 @@ func TestS6_aPullIsGivenUpForWhatIsWantedNow(t *testing.T) {
 		t.Run(fmt.Sprintf("not for a pause, settled %v", settled), func(t *testing.T) { // S11
 			p := running(t)
 			p.paused = true
-			if out := p.turn(); out.Status.Plan == nil {
+			if out := p.turn(); out.Status.Runtime.Plan == nil {
 				t.Error("a running task is abandoned")
 			}
 			p.declare("v3", "") // but a change of mind in the pause ends it
-			if out := p.turn(); out.Status.Plan != nil || brief(out.Status.Intended) == "-" {
-				t.Errorf("plan %s, intended %s", brief(out.Status.Plan), brief(out.Status.Intended))
+			if out := p.turn(); out.Status.Runtime.Plan != nil || brief(out.Status.Runtime.Intended) == "-" {
+				t.Errorf("plan %s, intended %s", brief(out.Status.Runtime.Plan), brief(out.Status.Runtime.Intended))
 			}
 		})
 	}
@@ -182,8 +182,8 @@ func TestS6_whatWasAnsweredToAnEarlierGenerationDelaysNothing(t *testing.T) {
 		p.declare("v3", "")
 		p.tasks = ""
 		p.turn()
-		if p.status.Status != fleet.StatusActive || p.status.Refusal != nil || p.warned() {
-			t.Errorf("%s: %s, refusal %+v, events %+v", class, p.status.Status, p.status.Refusal, p.events)
+		if p.status.Status != fleet.StatusActive || p.status.Runtime.Refusal != nil || p.warned() {
+			t.Errorf("%s: %s, refusal %+v, events %+v", class, p.status.Status, p.status.Runtime.Refusal, p.events)
 		}
 		p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
 		if d := p.now.Sub(began); p.box().tag != "v3" || d > time.Second {
@@ -227,7 +227,7 @@ func TestS10_anObservingRegionShowsAndStartsNothing(t *testing.T) {
 				t.Fatalf("it starts %q", plans)
 			}
 			p.is(p.status.Status, c.verdict, c.reason)
-			if got := brief(p.status.Intended); got != c.plan {
+			if got := brief(p.status.Runtime.Intended); got != c.plan {
 				t.Errorf("intended %s, want %s", got, c.plan)
 			}
 			p.full = true
@@ -273,14 +273,14 @@ func TestS10_aCleanUpGivesWayToDriftInAnObservingRegion(t *testing.T) {
 	p.observe = true
 	p.put(carrierName+"-next", "cache", "v0", "c/v0", fleet.ContainerExited, false)
 	p.turn()
-	if p.status.Plan == nil {
+	if p.status.Runtime.Plan == nil {
 		t.Fatal("no plan")
 	}
 	p.kill()
 	p.turn()
 	p.is(fleet.StatusActive, fleet.VerdictDrifted, fleet.ReasonDrifted)
-	if p.status.Plan != nil || brief(p.status.Intended) != "start cache" {
-		t.Errorf("plan %s, intended %s", brief(p.status.Plan), brief(p.status.Intended))
+	if p.status.Runtime.Plan != nil || brief(p.status.Runtime.Intended) != "start cache" {
+		t.Errorf("plan %s, intended %s", brief(p.status.Runtime.Plan), brief(p.status.Runtime.Intended))
 	}
 }
 
@@ -297,10 +297,10 @@ func TestS11_aPauseDropsThePlanAndShowsTheIntendedOne(t *testing.T) { // L38
 			pause(p)
 			before := len(p.boxes)
 			p.pass(time.Hour)
-			if p.status.Plan != nil || p.status.Intended == nil || len(p.boxes) != before {
-				t.Fatalf("plan %s, intended %s, %d containers", brief(p.status.Plan), brief(p.status.Intended), len(p.boxes))
+			if p.status.Runtime.Plan != nil || p.status.Runtime.Intended == nil || len(p.boxes) != before {
+				t.Fatalf("plan %s, intended %s, %d containers", brief(p.status.Runtime.Plan), brief(p.status.Runtime.Intended), len(p.boxes))
 			}
-			if !p.status.Intended.CreatedAt.IsZero() {
+			if !p.status.Runtime.Intended.CreatedAt.IsZero() {
 				t.Error("the intended plan has a date, so it would be written for ever")
 			}
 			p.shows(fleet.ConditionProgressing, fleet.False, fleet.ReasonHeld)
@@ -314,13 +314,13 @@ func TestS11_aRunningTaskEndsWhileItIsPaused(t *testing.T) {
 	p := play(t, newSim(variant{}))
 	p.runs(fleet.TaskCreate)
 	p.paused = true
-	if out := p.turn(); out.Status.Plan == nil {
+	if out := p.turn(); out.Status.Runtime.Plan == nil {
 		t.Error("a running task is abandoned")
 	}
 	p.act() // ends, and is answered
 	p.rest().is(fleet.StatusProvisioning, fleet.VerdictHeld, fleet.ReasonPaused)
-	if p.box().state != fleet.ContainerCreated || p.status.Plan != nil {
-		t.Errorf("%s, plan %s", p.box().state, brief(p.status.Plan))
+	if p.box().state != fleet.ContainerCreated || p.status.Runtime.Plan != nil {
+		t.Errorf("%s, plan %s", p.box().state, brief(p.status.Runtime.Plan))
 	}
 }
 
@@ -371,13 +371,13 @@ func TestG1_aRestartTakesADestroyUpAndEndsARunningTask(t *testing.T) {
 	p = play(t, newSim(variant{}))
 	p.turn()
 	st := p.status.Clone()
-	st.Plan.Claim(0, p.now.Add(time.Minute))
+	st.Runtime.Plan.Claim(0, p.now.Add(time.Minute))
 	p.status, p.silent = &st, true
 	if out := Decide(p.input()); out.MayAct {
 		t.Error("a task that was claimed before the restart is run again before anything was read")
 	}
 	p.silent = false
-	if out := p.turn(); !out.MayAct || out.Status.Plan == nil {
+	if out := p.turn(); !out.MayAct || out.Status.Runtime.Plan == nil {
 		t.Error("a task that was claimed before the restart is not run again")
 	}
 }
@@ -390,13 +390,13 @@ func TestS11_aTaskWhoseProcessIsGoneIsNotRunAgainInAPause(t *testing.T) {
 		t.Fatal("no task to die in")
 	}
 	p.paused = true
-	deadline := *p.status.Plan.Tasks[p.status.Plan.Current()].Deadline
-	if out := p.turn(); out.MayAct || out.Status.Plan == nil || !out.Due.Equal(deadline) {
-		t.Errorf("may act %v, plan %s, due %s; want the plan to wait for the task's deadline", out.MayAct, brief(out.Status.Plan), out.Due)
+	deadline := *p.status.Runtime.Plan.Tasks[p.status.Runtime.Plan.Current()].Deadline
+	if out := p.turn(); out.MayAct || out.Status.Runtime.Plan == nil || !out.Due.Equal(deadline) {
+		t.Errorf("may act %v, plan %s, due %s; want the plan to wait for the task's deadline", out.MayAct, brief(out.Status.Runtime.Plan), out.Due)
 	}
 	p.pass(11*time.Minute).is(fleet.StatusActive, fleet.VerdictHeld, fleet.ReasonPaused)
-	if p.status.Plan != nil || p.status.Intended == nil || p.box().tag != "v1" {
-		t.Errorf("plan %s, intended %s, %s runs", brief(p.status.Plan), brief(p.status.Intended), p.box().tag)
+	if p.status.Runtime.Plan != nil || p.status.Runtime.Intended == nil || p.box().tag != "v1" {
+		t.Errorf("plan %s, intended %s, %s runs", brief(p.status.Runtime.Plan), brief(p.status.Runtime.Intended), p.box().tag)
 	}
 	p.paused = false
 	p.pass(11*time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "")
@@ -436,7 +436,7 @@ func TestG4_admission(t *testing.T) {
 			p.tasks = fleet.ClassRefused
 			v2(p)
 			p.rest()
-			p.wait(*p.status.NextAttempt)
+			p.wait(*p.status.Runtime.NextAttempt)
 		}, false, false},
 		{"a destroy needs none", func(p *script) { p.intent.Deleting = &p.now }, false, false},
 		{"taking leftovers away needs none", func(p *script) {
@@ -457,16 +457,16 @@ func TestG4_admission(t *testing.T) {
 				if !c.waits {
 					return
 				}
-				if out.Unsettled || out.Status.Plan != nil || out.Status.Intended == nil {
-					t.Fatalf("turn %d: unsettled %v, plan %s, intended %s", turn, out.Unsettled, brief(out.Status.Plan), brief(out.Status.Intended))
+				if out.Unsettled || out.Status.Runtime.Plan != nil || out.Status.Runtime.Intended == nil {
+					t.Fatalf("turn %d: unsettled %v, plan %s, intended %s", turn, out.Unsettled, brief(out.Status.Runtime.Plan), brief(out.Status.Runtime.Intended))
 				}
 			}
 			if first := strings.Contains(p.status.Holds[0].Message, "goes first"); first != c.urgent {
 				t.Errorf("the hold says %q", p.status.Holds[0].Message)
 			}
 			p.full = false
-			if out := p.turn(); !out.Unsettled || out.Status.Plan == nil || !Unsettled(out.Status) {
-				t.Errorf("with a place: unsettled %v, plan %s", out.Unsettled, brief(out.Status.Plan))
+			if out := p.turn(); !out.Unsettled || out.Status.Runtime.Plan == nil || !Unsettled(out.Status) {
+				t.Errorf("with a place: unsettled %v, plan %s", out.Unsettled, brief(out.Status.Runtime.Plan))
 			}
 		})
 	}

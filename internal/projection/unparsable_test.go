@@ -22,14 +22,14 @@ func TestP23_whatWasMadeFromTheDocumentRunsItsImageWhateverTheEngineCallsIt(t *t
 		for _, observe := range []bool{false, true} {
 			p := play(t, settledOn(variant{}))
 			p.observe = observe
-			plans := p.status.Plans
+			plans := p.status.Runtime.Plans
 			b := p.box()
 			b.image = image
 			p.boxes[carrierName] = b
 			p.rest()
 			p.pass(time.Hour).is(fleet.StatusActive, fleet.VerdictConverged, "")
-			if p.status.Plans != plans || p.status.ObservedImageTag != "v1" {
-				t.Errorf("%s: plan %d after %d, observed %q", image, p.status.Plans, plans, p.status.ObservedImageTag)
+			if p.status.Runtime.Plans != plans || p.status.ObservedImageTag != "v1" {
+				t.Errorf("%s: plan %d after %d, observed %q", image, p.status.Runtime.Plans, plans, p.status.ObservedImageTag)
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func TestP23_anImageThatCannotBeReadIsItsOwnReasonAndReplacedLikeAnyOther(t *tes
 // A hand that copied our labels makes no plan that would change nothing: there is none.
 func TestP23_noPlanIsMadeThatWouldChangeNothing(t *testing.T) {
 	for name, p := range map[string]*script{"containers": play(t, settledOn(variant{})), "kubernetes": play(t, settledOn(kube))} {
-		plans, image := p.status.Plans, withoutTag
+		plans, image := p.status.Runtime.Plans, withoutTag
 		if p.kube {
 			image, p.stuck = byDigest, true
 			p.change(func(o *object) { o.observed = image })
@@ -67,8 +67,8 @@ func TestP23_noPlanIsMadeThatWouldChangeNothing(t *testing.T) {
 		p.pass(time.Hour).is(fleet.StatusActive, fleet.VerdictStalled, fleet.ReasonUnparsableImage)
 		p.observe = true
 		p.rest()
-		if p.status.Plans != plans || p.status.Intended != nil {
-			t.Errorf("%s: plan %d after %d, intended %s", name, p.status.Plans, plans, brief(p.status.Intended))
+		if p.status.Runtime.Plans != plans || p.status.Runtime.Intended != nil {
+			t.Errorf("%s: plan %d after %d, intended %s", name, p.status.Runtime.Plans, plans, brief(p.status.Runtime.Intended))
 		}
 		if m := condition(*p.status, fleet.ConditionImageConverged).Message; !strings.HasPrefix(m, "runs "+image+", whose tag cannot be read, wants v1") {
 			t.Errorf("%s says %q", name, m)

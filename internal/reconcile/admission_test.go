@@ -37,7 +37,7 @@ func TestG4_massCreationIsAdmittedInSteps(t *testing.T) {
 			w.declare(fmt.Sprintf("s%04d", i), "v1")
 		}
 		w.until("some run", 10*time.Minute, func() bool { return w.count("v1") >= 100 })
-		if g := w.status("s0999"); g.Verdict != fleet.VerdictHeld || g.VerdictReason != fleet.ReasonAdmission || g.Intended == nil {
+		if g := w.status("s0999"); g.Verdict != fleet.VerdictHeld || g.VerdictReason != fleet.ReasonAdmission || g.Runtime.Intended == nil {
 			t.Errorf("the last one is %s/%s, want it held for admission with the plan that waits", g.Verdict, g.VerdictReason)
 		}
 		before := w.count("v1")

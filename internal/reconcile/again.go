@@ -40,8 +40,8 @@ func (r *Reconciler) prev(key fleet.ServerKey, g fleet.Gathered) *fleet.Status {
 	case g.Try != nil:
 		s = s.Tried(*g.Try)
 	}
-	if answered && claims(s.Plan, a.task) {
-		s.Plan.Record(s.Plan.Current(), a.outcome)
+	if answered && claims(s.Runtime.Plan, a.task) {
+		s.Runtime.Plan.Record(s.Runtime.Plan.Current(), a.outcome)
 	}
 	return &s
 }
@@ -51,7 +51,7 @@ func (r *Reconciler) answered(key fleet.ServerKey, s fleet.Status) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a, ok := r.answers[key]
-	return ok && claims(s.Plan, a.task)
+	return ok && claims(s.Runtime.Plan, a.task)
 }
 
 func (r *Reconciler) remember(key fleet.ServerKey, m memo) {

@@ -82,8 +82,8 @@ func TestG12_aTryThatLearnsNothingNewWritesItsClaimOnly(t *testing.T) {
 				if g.Try == nil || g.Try.Failed != d.tries("acme")-1 {
 					t.Fatalf("after %d pulls the claim is %+v", d.tries("acme"), g.Try)
 				}
-				if now := k.loop.Beyond(g); now.NextAttempt == nil || now.Plan != nil || now.Failing.Count != d.tries("acme") {
-					t.Errorf("what is shown is not the newest: %+v, next %v", now.Failing, now.NextAttempt)
+				if now := k.loop.Beyond(g); now.Runtime.NextAttempt == nil || now.Runtime.Plan != nil || now.Runtime.Failing.Count != d.tries("acme") {
+					t.Errorf("what is shown is not the newest: %+v, next %v", now.Runtime.Failing, now.Runtime.NextAttempt)
 				}
 				status := g.Status.Counting(*g.Try)
 				view := fleet.NewServerView(g.Intent, fleet.Desired{}, &status, g.Latest)
@@ -122,8 +122,8 @@ func TestG12_S4_S5_aRepeatedTryIsClaimedBeforeItsEffectAndRunsAtLeastOnce(t *tes
 			if g.Try != nil {
 				s = s.Tried(*g.Try)
 			}
-			if i := s.Plan.Current(); i < 0 || s.Plan.Tasks[i].ID != task.ID || s.Plan.Tasks[i].State != fleet.TaskRunning || !s.Plan.Tasks[i].Deadline.Equal(*task.Deadline) {
-				t.Errorf("%s runs, and the store claims %+v", task.ID, s.Plan)
+			if i := s.Runtime.Plan.Current(); i < 0 || s.Runtime.Plan.Tasks[i].ID != task.ID || s.Runtime.Plan.Tasks[i].State != fleet.TaskRunning || !s.Runtime.Plan.Tasks[i].Deadline.Equal(*task.Deadline) {
+				t.Errorf("%s runs, and the store claims %+v", task.ID, s.Runtime.Plan)
 			}
 			return execute()
 		}

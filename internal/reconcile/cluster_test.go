@@ -267,8 +267,8 @@ func TestL38_aPausedServerOfAClusterIsNotWrittenTo(t *testing.T) {
 		if n := w.cluster().count("apply"); n != 1 {
 			t.Errorf("%d applies while it is paused, want none", n-1)
 		}
-		if s := w.status("acme"); s.Intended == nil || s.Plan != nil || len(s.Holds) == 0 {
-			t.Errorf("plan %+v, intended %+v, holds %+v; want it shown and held", s.Plan, s.Intended, s.Holds)
+		if s := w.status("acme"); s.Runtime.Intended == nil || s.Runtime.Plan != nil || len(s.Holds) == 0 {
+			t.Errorf("plan %+v, intended %+v, holds %+v; want it shown and held", s.Runtime.Plan, s.Runtime.Intended, s.Holds)
 		}
 		w.change("acme", func(in *fleet.Intent) { in.Paused = false })
 		w.until("acme runs v2", time.Minute, func() bool { return w.converged("acme", "v2") })
@@ -282,14 +282,14 @@ func TestL43_anApplyIsStoredBeforeItIsSentAndSentOnceForEachClaim(t *testing.T) 
 		refuse.Store(true)
 		k := w.start(options{
 			onCommit: func(write fleet.TurnWrite, commit func() error) error {
-				p := write.Status.Plan
+				p := write.Status.Runtime.Plan
 				if i := p.Current(); i >= 0 && p.Tasks[i].State == fleet.TaskRunning && refuse.Load() {
 					return errDead
 				}
 				return commit()
 			},
 			onTask: func(_ fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
-				stored := w.status("acme").Plan
+				stored := w.status("acme").Runtime.Plan
 				if i := stored.Current(); i < 0 || stored.Tasks[i].ID != task.ID || stored.Tasks[i].State != fleet.TaskRunning {
 					t.Errorf("%s runs, and the store holds %+v", task.Describe(), stored)
 				}
@@ -299,7 +299,7 @@ func TestL43_anApplyIsStoredBeforeItIsSentAndSentOnceForEachClaim(t *testing.T) 
 		defer k.stop()
 		w.declare("acme", "v1")
 		w.pass(10 * time.Second)
-		if p := w.status("acme").Plan; p == nil || w.cluster().count("apply") != 0 {
+		if p := w.status("acme").Runtime.Plan; p == nil || w.cluster().count("apply") != 0 {
 			t.Errorf("plan %+v, %d applies; want it stored and nothing sent", p, w.cluster().count("apply"))
 		}
 		refuse.Store(false)

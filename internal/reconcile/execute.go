@@ -18,8 +18,8 @@ func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 		return nil
 	}
 	status := out.Status.Clone()
-	i := status.Plan.Current()
-	room := at.room(key, status.Plan.Tasks[i])
+	i := status.Runtime.Plan.Current()
+	room := at.room(key, status.Runtime.Plan.Tasks[i])
 	if !room.begin(key) {
 		r.queue.AddAfter(key, noSlotRetry)
 		return nil
@@ -30,11 +30,11 @@ func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 			room.end()
 		}
 	}()
-	if task := status.Plan.Tasks[i]; status.Failing.Of(task) && !room.pace.may(key, subject(task), status.Failing.Reason) {
+	if task := status.Runtime.Plan.Tasks[i]; status.Runtime.Failing.Of(task) && !room.pace.may(key, subject(task), status.Runtime.Failing.Reason) {
 		return nil
 	}
-	deadline := r.now().Add(status.Plan.Tasks[i].Timeout())
-	task := status.Plan.Claim(i, deadline)
+	deadline := r.now().Add(status.Runtime.Plan.Tasks[i].Timeout())
+	task := status.Runtime.Plan.Claim(i, deadline)
 	if err := r.commitClaim(ctx, key, g, status); err != nil {
 		return fmt.Errorf("claim task %s: %w", task.ID, err)
 	}
@@ -133,16 +133,16 @@ func (r *Reconciler) recordOnce(ctx context.Context, key fleet.ServerKey, task f
 		return errors.New("the server was removed, and declared again")
 	}
 	status := r.prev(key, g)
-	if !claims(status.Plan, task) {
+	if !claims(status.Runtime.Plan, task) {
 		return errors.New("the task is no longer claimed")
 	}
-	if f := status.Failing; f.Same(task, o) || f != nil && !f.Of(task) && o.Class == fleet.ClassOK && task.Kind == fleet.TaskPull {
+	if f := status.Runtime.Failing; f.Same(task, o) || f != nil && !f.Of(task) && o.Class == fleet.ClassOK && task.Kind == fleet.TaskPull {
 		r.mu.Lock() // nothing new
 		defer r.mu.Unlock()
 		r.answers[key] = answer{task, o}
 		return nil
 	}
-	status.Plan.Record(status.Plan.Current(), o)
+	status.Runtime.Plan.Record(status.Runtime.Plan.Current(), o)
 	return r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
 		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: *status,
 	})

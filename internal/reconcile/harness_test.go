@@ -247,7 +247,7 @@ func (w *world) converged(account, image string) bool {
 		return false
 	}
 	s := g.Status
-	return s.Verdict == fleet.VerdictConverged && s.VerdictReason == "" && s.ServingImageTag == image && s.Plan == nil && s.Generation == g.Intent.Generation && g.Intent.ImageTag == image
+	return s.Verdict == fleet.VerdictConverged && s.VerdictReason == "" && s.ServingImageTag == image && s.Runtime.Plan == nil && s.Generation == g.Intent.Generation && g.Intent.ImageTag == image
 }
 
 // count returns how many servers are converged on an image.
@@ -289,7 +289,7 @@ func (w *world) describe() string {
 			fmt.Fprintf(&b, "%s: no status\n", g.Intent.Key())
 		} else if s.Verdict != fleet.VerdictConverged || s.VerdictReason != "" {
 			fmt.Fprintf(&b, "%s g%d %s: %s %s/%s %s plan %+v holds %v clock %+v next %v until %v, %d crashes, %+v\n", g.Intent.Key(), g.Intent.Generation, g.Intent.ImageTag,
-				s.Status, s.Verdict, s.VerdictReason, s.Message, s.Plan, s.Holds, s.Clock, s.NextAttempt, s.EffectsUntil, len(s.Crashes), w.engine().of(g.Intent.Account))
+				s.Status, s.Verdict, s.VerdictReason, s.Message, s.Runtime.Plan, s.Holds, s.Clock, s.Runtime.NextAttempt, s.Runtime.EffectsUntil, len(s.Crashes), w.engine().of(g.Intent.Account))
 		}
 		if b.Len() > 4000 {
 			break

@@ -66,8 +66,8 @@ func TestK9_inAnotherClusterNothingIsDoneUntilItIsAccepted(t *testing.T) {
 						t.Errorf("%s: InstanceObserved is %s/%s, want Unknown/ClusterChanged", account, c.Status, c.Reason)
 					}
 				}
-				if s := w.status("acme"); s.Status != fleet.StatusActive || s.Verdict != fleet.VerdictUnobserved || s.ObservedImageTag != before.ObservedImageTag || s.Plan != nil {
-					t.Errorf("acme is %s, %s, runs %q, plan %+v; want it as it was", s.Status, s.Verdict, s.ObservedImageTag, s.Plan)
+				if s := w.status("acme"); s.Status != fleet.StatusActive || s.Verdict != fleet.VerdictUnobserved || s.ObservedImageTag != before.ObservedImageTag || s.Runtime.Plan != nil {
+					t.Errorf("acme is %s, %s, runs %q, plan %+v; want it as it was", s.Status, s.Verdict, s.ObservedImageTag, s.Runtime.Plan)
 				}
 				if w.gone("beta") {
 					t.Fatal("beta counts as destroyed")

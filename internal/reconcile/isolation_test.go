@@ -78,8 +78,8 @@ func TestP19_aPanickingServerStopsNobody(t *testing.T) {
 				t.Errorf("%q is not in the log", part)
 			}
 		}
-		if s := w.status("task"); s.Plan == nil || s.Plan.Tasks[0].Outcome == nil || s.Plan.Tasks[0].Outcome.Class != fleet.ClassTransient {
-			t.Errorf("the task that panicked: plan %+v, want it tried again", s.Plan)
+		if s := w.status("task"); s.Runtime.Plan == nil || s.Runtime.Plan.Tasks[0].Outcome == nil || s.Runtime.Plan.Tasks[0].Outcome.Class != fleet.ClassTransient {
+			t.Errorf("the task that panicked: plan %+v, want it tried again", s.Runtime.Plan)
 		}
 		us, err := w.records.Gather(w.t.Context(), fleet.ServerKey{Account: "acme", Region: "us"})
 		w.must(err)

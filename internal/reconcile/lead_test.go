@@ -52,7 +52,7 @@ func TestG2_aTaskClaimedBeforeAStopIsLeftToTheNextLeader(t *testing.T) {
 		l := newLead()
 		k := w.start(options{lead: l, onCommit: func(write fleet.TurnWrite, commit func() error) error {
 			err := commit()
-			if p := write.Status.Plan; p != nil && p.Tasks[0].State == fleet.TaskRunning {
+			if p := write.Status.Runtime.Plan; p != nil && p.Tasks[0].State == fleet.TaskRunning {
 				l.expired.Store(true) // the process was stopped right after its claim
 			}
 			return err
@@ -77,7 +77,7 @@ func TestS5_anAnswerOutlastsAStoreThatIsSilentForAMoment(t *testing.T) {
 	virtual(t, func(w *world) {
 		var silent time.Time
 		k := w.start(options{onCommit: func(write fleet.TurnWrite, commit func() error) error {
-			p := write.Status.Plan
+			p := write.Status.Runtime.Plan
 			if p != nil && p.Tasks[0].Outcome != nil && silent.IsZero() {
 				silent = time.Now().Add(3 * time.Second)
 			}

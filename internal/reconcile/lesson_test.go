@@ -108,7 +108,7 @@ func TestL8_aNewerImageSupersedesOneThatIsStuck(t *testing.T) {
 		defer k.stop()
 		w.declare("acme", "v1")
 		w.pass(time.Minute)
-		stuck := w.status("acme").Plan
+		stuck := w.status("acme").Runtime.Plan
 		if stuck == nil || w.server("acme").Latest.Status != fleet.DeploymentRunning {
 			t.Fatalf("v1 is not stuck: plan %+v", stuck)
 		}

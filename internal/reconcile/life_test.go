@@ -84,8 +84,8 @@ func TestS11_aPausedDaemonStartsNothing(t *testing.T) {
 		k := w.start(options{paused: true})
 		w.declare("acme", "v2")
 		w.pass(time.Minute)
-		if s := w.status("acme"); s.Verdict != fleet.VerdictHeld || s.VerdictReason != fleet.ReasonPaused || s.Intended == nil || k.tasks.Load() != 0 {
-			t.Errorf("%s/%s, intended %+v, %d tasks", s.Verdict, s.VerdictReason, s.Intended, k.tasks.Load())
+		if s := w.status("acme"); s.Verdict != fleet.VerdictHeld || s.VerdictReason != fleet.ReasonPaused || s.Runtime.Intended == nil || k.tasks.Load() != 0 {
+			t.Errorf("%s/%s, intended %+v, %d tasks", s.Verdict, s.VerdictReason, s.Runtime.Intended, k.tasks.Load())
 		}
 		k.stop()
 		k = w.start(options{})
@@ -147,7 +147,7 @@ func TestRun_aTaskThatEndsInTimeIsRecordedAtTheEnd(t *testing.T) {
 		w.declare("acme", "v1")
 		w.until("a task runs", time.Minute, func() bool { return k.tasks.Load() == 1 })
 		k.stop()
-		if task := w.status("acme").Plan.Tasks[1]; task.State != fleet.TaskDone || task.Outcome == nil {
+		if task := w.status("acme").Runtime.Plan.Tasks[1]; task.State != fleet.TaskDone || task.Outcome == nil {
 			t.Errorf("task %+v, want it done", task)
 		}
 	})
@@ -164,7 +164,7 @@ func TestRun_aTaskThatTakesTooLongIsRunAgainByTheNextStart(t *testing.T) {
 		if d := time.Since(start); d > 6*time.Second {
 			t.Errorf("the end took %s, want the 5 s of grace", d)
 		}
-		if task := w.status("acme").Plan.Tasks[1]; task.State != fleet.TaskRunning || task.Tries != 1 {
+		if task := w.status("acme").Runtime.Plan.Tasks[1]; task.State != fleet.TaskRunning || task.Tries != 1 {
 			t.Errorf("task %+v, want its claim to stay", task)
 		}
 		w.engine().took = time.Second
@@ -187,8 +187,8 @@ func TestS11_aTaskThatTheEndCutShortIsNotRunAgainByAPausedDaemon(t *testing.T) {
 		w.engine().took = time.Second
 		k = w.start(options{paused: true})
 		w.pass(15 * time.Minute)
-		if s := w.status("acme"); k.tasks.Load() != 0 || s.Verdict != fleet.VerdictHeld || s.Plan != nil || s.Intended == nil {
-			t.Errorf("%d tasks ran; %s, plan %+v, intended %+v", k.tasks.Load(), s.Verdict, s.Plan, s.Intended)
+		if s := w.status("acme"); k.tasks.Load() != 0 || s.Verdict != fleet.VerdictHeld || s.Runtime.Plan != nil || s.Runtime.Intended == nil {
+			t.Errorf("%d tasks ran; %s, plan %+v, intended %+v", k.tasks.Load(), s.Verdict, s.Runtime.Plan, s.Runtime.Intended)
 		}
 		k.stop()
 		k = w.start(options{})

@@ -62,8 +62,8 @@ func TestC15_twoServersContainersThatWereExchangedGetTheirNamesBack(t *testing.T
 					}
 					w.until("both have their names", 15*time.Second, both)
 					for i, account := range []string{"acme", "beta"} {
-						if is := w.one(account); is.ID != was[i].ID || is.starts != 1 || w.status(account).Refusal != nil {
-							t.Errorf("%s: %+v, was %+v; %+v", account, is, was[i], w.status(account).Refusal)
+						if is := w.one(account); is.ID != was[i].ID || is.starts != 1 || w.status(account).Runtime.Refusal != nil {
+							t.Errorf("%s: %+v, was %+v; %+v", account, is, was[i], w.status(account).Runtime.Refusal)
 						}
 					}
 					if n := w.engine().count("rename"); n > 10 {

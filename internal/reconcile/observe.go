@@ -39,7 +39,7 @@ func (r *Reconciler) observers(at site) []Observer {
 // lookNow reports whether a look at the instance is needed, and would say something: one
 // before the last effect may have landed would not.
 func lookNow(in projection.Input, out projection.Output) bool {
-	until := out.Status.EffectsUntil
+	until := out.Status.Runtime.EffectsUntil
 	return out.NeedFreshRead && (until == nil || !until.After(in.Now))
 }
 

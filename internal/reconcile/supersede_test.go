@@ -23,7 +23,7 @@ func (w *world) hung(deaf time.Duration) options {
 
 // pulls reports whether a pull for the server's plan runs.
 func (w *world) pulls(account string) bool {
-	p := w.status(account).Plan
+	p := w.status(account).Runtime.Plan
 	i := p.Current()
 	return i >= 0 && p.Tasks[i].Kind == fleet.TaskPull && p.Tasks[i].State == fleet.TaskRunning
 }
@@ -100,7 +100,7 @@ func TestS6_whatCannotBeGivenUpIsAwaitedAndSaid(t *testing.T) {
 		w.engine().with(func() { w.engine().took = 20 * time.Second })
 		w.declare("acme", "v2")
 		w.until("the old one is stopped", time.Minute, func() bool {
-			p := w.status("acme").Plan
+			p := w.status("acme").Runtime.Plan
 			i := p.Current()
 			return i >= 0 && p.Tasks[i].Kind == fleet.TaskStop && p.Tasks[i].State == fleet.TaskRunning
 		})
@@ -140,8 +140,8 @@ func TestS11_aPauseLetsAPullEnd(t *testing.T) {
 		}
 		w.region("eu", func(r *fleet.Region) { r.Paused = true })
 		w.pass(2 * time.Minute)
-		if !ended || w.status("acme").Plan != nil {
-			t.Errorf("the pull ended well %v, plan %+v", ended, w.status("acme").Plan)
+		if !ended || w.status("acme").Runtime.Plan != nil {
+			t.Errorf("the pull ended well %v, plan %+v", ended, w.status("acme").Runtime.Plan)
 		}
 	})
 }

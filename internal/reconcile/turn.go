@@ -57,13 +57,13 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		delete(r.opened, key)
 	}
 	r.mu.Unlock()
-	r.cutShort(key, out.Status.Plan)
+	r.cutShort(key, out.Status.Runtime.Plan)
 	if out.Remove {
 		r.forget(key)
 		return nil
 	}
 	r.afterwards(key, in, out)
-	if !out.MayAct || !due(out.Status.Plan, r.now(), r.isLive(key)) || r.site(in.Region) == nil || !r.leads() {
+	if !out.MayAct || !due(out.Status.Runtime.Plan, r.now(), r.isLive(key)) || r.site(in.Region) == nil || !r.leads() {
 		r.forgo(key)
 		return nil
 	}

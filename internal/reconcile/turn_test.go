@@ -24,7 +24,7 @@ func TestS4_planIsStoredBeforeAnyEffect(t *testing.T) {
 		plan := ""
 		k := w.start(options{
 			onCommit: func(write fleet.TurnWrite, commit func() error) error {
-				p := write.Status.Plan
+				p := write.Status.Runtime.Plan
 				fresh := p != nil && p.ID != plan
 				if fresh && failures > 0 {
 					failures--
@@ -42,7 +42,7 @@ func TestS4_planIsStoredBeforeAnyEffect(t *testing.T) {
 				return err
 			},
 			onTask: func(server fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
-				stored := w.status("acme").Plan
+				stored := w.status("acme").Runtime.Plan
 				i := stored.Current()
 				if i < 0 || stored.Tasks[i].ID != task.ID || stored.Tasks[i].State != fleet.TaskRunning {
 					t.Errorf("%s runs, and the store holds %+v", task.Describe(), stored)

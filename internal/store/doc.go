@@ -24,7 +24,8 @@
 //   - A region or an account that a server needs cannot go, and no server can come to
 //     one that goes (TestP18_noServerOutlivesItsRegionOrAccount).
 //
-//   - A record of a newer schema is refused (TestG7_newerSchemaIsRefused).
+//   - A record of a newer schema is refused (TestG7_newerSchemaIsRefused), one of an older one is read and written as of
+//     this one (TestG7_recordsOfSchema1AreReadAndWrittenAs2).
 //
 //   - Events of servers that are gone are kept for a bounded number of them
 //     (TestEvents_ofServersLongGoneAreForgotten).

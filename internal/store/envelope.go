@@ -82,6 +82,14 @@ func decode[T any](item kv.Item) (Versioned[T], error) {
 	if e.Schema < 1 {
 		return Versioned[T]{}, fmt.Errorf("the stored record has schema %d, which never was", e.Schema)
 	}
+	if old, ok := any(&e.Value).(interface {
+		Upgrade(schema int, stored []byte) error
+	}); ok && e.Schema < fleet.SchemaVersion {
+		var raw envelope[json.RawMessage]
+		if err := errors.Join(json.Unmarshal(item.Value, &raw), old.Upgrade(e.Schema, raw.Value)); err != nil {
+			return Versioned[T]{}, fmt.Errorf("the stored record of schema %d cannot be read: %w", e.Schema, err)
+		}
+	}
 	return Versioned[T]{Value: e.Value, Generation: e.Generation, Revision: item.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}, nil
 }
 

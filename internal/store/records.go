@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -55,7 +56,7 @@ type Schema struct {
 }
 
 // Prepare checks that this kurad can read the records, and writes the schema record of
-// a new environment.
+// a new environment; or of an older one, which no older kurad opens from then on (G7).
 func (r *Records) Prepare(ctx context.Context) error {
 	for {
 		s, err := fetch[Schema](ctx, r, schemaKey)
@@ -65,7 +66,7 @@ func (r *Records) Prepare(ctx context.Context) error {
 		if s.Value.Version > fleet.SchemaVersion {
 			return fmt.Errorf("open the records below %s: %w", r.prefix, newerSchema(s.Value.Version))
 		}
-		if s.Exists() {
+		if s.Value.Version == fleet.SchemaVersion {
 			r.storeID = s.Value.Store
 			return nil
 		}
@@ -77,7 +78,7 @@ func (r *Records) Prepare(ctx context.Context) error {
 		}
 		tx := r.Begin()
 		tx.compare(kv.Absent(restoringKey))
-		put(tx, schemaKey, s, Schema{Version: fleet.SchemaVersion, Store: rand.Text()})
+		put(tx, schemaKey, s, Schema{Version: fleet.SchemaVersion, Store: cmp.Or(s.Value.Store, rand.Text())})
 		if _, err := tx.Commit(ctx); err != nil && !kv.IsConflict(err) {
 			return fmt.Errorf("prepare the records below %s: %w", r.prefix, err)
 		}

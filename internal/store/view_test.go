@@ -103,17 +103,17 @@ func TestView_serverIsTheCallersOwn(t *testing.T) {
 	declare(t, r, acme)
 	w := turnOf(acme, gather(t, r, acme), "x")
 	w.Status.Conditions = []fleet.Condition{{Type: fleet.ConditionReady}}
-	w.Status.Plan = &fleet.Plan{ID: "p", Tasks: []fleet.Task{{ID: "t", State: fleet.TaskPending}}}
-	w.Status.Refusal = &fleet.Refusal{Message: "x"}
+	w.Status.Runtime.Plan = &fleet.Plan{ID: "p", Tasks: []fleet.Task{{ID: "t", State: fleet.TaskPending}}}
+	w.Status.Runtime.Refusal = &fleet.Refusal{Message: "x"}
 	if err := r.CommitTurn(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	v := store.NewView(r, nil)
 	viewing(t, v)
 	first, _ := v.Server(acme)
-	first.Status.Plan.Tasks[0].State = fleet.TaskDone
+	first.Status.Runtime.Plan.Tasks[0].State = fleet.TaskDone
 	first.Status.Conditions[0].Status = fleet.True
-	first.Status.Refusal.Message = "y"
+	first.Status.Runtime.Refusal.Message = "y"
 	first.Latest.Status = fleet.DeploymentFailed
 	second, _ := v.Server(acme)
 	if !cmp.Equal(second, gather(t, r, acme)) {

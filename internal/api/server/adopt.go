@@ -246,8 +246,8 @@ func (f found) adopt(tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in flee
 		next.Adopted = map[string]fleet.Adoption{}
 	}
 	// A look that began before says nothing of what was adopted.
-	if next.EffectsUntil == nil || next.EffectsUntil.Before(f.begun) {
-		next.EffectsUntil = &f.begun
+	if next.Runtime.EffectsUntil == nil || next.Runtime.EffectsUntil.Before(f.begun) {
+		next.Runtime.EffectsUntil = &f.begun
 	}
 	for _, doc := range d.Containers.Services {
 		c, ok := f.containers[doc.Service]

@@ -50,8 +50,8 @@ func TestAdopt_declaresTheServerWithThePortsThatItsContainerHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := g.Status.Adopted["cache"]
-	if a.ID != box.ID || a.Name != box.Name || len(a.Digest) != 64 || g.Status.EffectsUntil == nil || !g.Status.EffectsUntil.Equal(w.clock.now()) {
-		t.Errorf("record %+v, effects until %v", a, g.Status.EffectsUntil)
+	if a.ID != box.ID || a.Name != box.Name || len(a.Digest) != 64 || g.Status.Runtime.EffectsUntil == nil || !g.Status.Runtime.EffectsUntil.Equal(w.clock.now()) {
+		t.Errorf("record %+v, effects until %v", a, g.Status.Runtime.EffectsUntil)
 	}
 	claims, err := w.records.Claims(t.Context(), k)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestAdopt_declaresTheServerWithThePortsThatItsContainerHas(t *testing.T) {
 
 	// The same again is success and no write, by whatever names it, the plan of the rename
 	// or not; the declaration as Terraform makes it is equal.
-	w.turn(k, func(s *fleet.Status) { s.Plan = &fleet.Plan{ID: "rename"} })
+	w.turn(k, func(s *fleet.Status) { s.Runtime.Plan = &fleet.Plan{ID: "rename"} })
 	for _, ref := range []string{box.Name, box.ID, box.ID[:12]} {
 		again, err := w.adopt(k, "v1", ref)
 		if err != nil || again.Changed || again.Object.Generation != done.Object.Generation {
@@ -197,16 +197,16 @@ func TestAdopt_aServerThatIsDeclaredAndHasNoContainerTakesOne(t *testing.T) {
 	before := w.put(srv("acme", "eu", "v1"))
 	lost := before.Ports["cache/http"]
 	w.lists(byHand(1, "made-by-hand", "v1", 31234))
-	w.turn(k, func(s *fleet.Status) { s.Plan = &fleet.Plan{ID: "create"} })
+	w.turn(k, func(s *fleet.Status) { s.Runtime.Plan = &fleet.Plan{ID: "create"} })
 	if _, err := w.adopt(k, "v1", "made-by-hand"); fleet.CodeOf(err) != fleet.CodeConflict || !strings.Contains(err.Error(), "a plan is under way") {
 		t.Errorf("while a plan is under way: %v", err)
 	}
 	later := w.clock.now().Add(time.Second)
-	w.turn(k, func(s *fleet.Status) { s.Plan, s.EffectsUntil = nil, &later })
+	w.turn(k, func(s *fleet.Status) { s.Runtime.Plan, s.Runtime.EffectsUntil = nil, &later })
 	if _, err := w.adopt(k, "v1", "made-by-hand"); fleet.CodeOf(err) != fleet.CodeConflict || !strings.Contains(err.Error(), "may still land") {
 		t.Errorf("while an effect may land: %v", err)
 	}
-	w.turn(k, func(s *fleet.Status) { s.EffectsUntil = nil })
+	w.turn(k, func(s *fleet.Status) { s.Runtime.EffectsUntil = nil })
 	done, err := w.adopt(k, "v1", "made-by-hand")
 	if err != nil || done.Created || !done.Changed || done.Object.Ports["cache/http"] != 31234 || done.Object.Deployment.Seq != 1 {
 		t.Fatalf("%+v, %v", done, err)

@@ -67,10 +67,10 @@ func (c candidates) choose(named map[string]string) (found, error) {
 
 // busy says why the server cannot adopt anything now.
 func (c candidates) busy() string {
-	if c.status.Plan != nil {
+	if c.status.Runtime.Plan != nil {
 		return "a plan is under way; wait until it ended, or pause the server"
 	}
-	if e := c.status.EffectsUntil; e != nil && e.After(c.listing.Begun) {
+	if e := c.status.Runtime.EffectsUntil; e != nil && e.After(c.listing.Begun) {
 		return "an effect of its last plan may still land; try again in a moment"
 	}
 	for _, box := range c.listing.Containers {

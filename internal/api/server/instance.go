@@ -112,7 +112,7 @@ func (s *Server) findInstance(ctx context.Context, declared *fleet.Server, r fle
 	if known && inst.Foreign == "" {
 		return true, nil
 	}
-	if f.status.Value.Plan != nil {
+	if f.status.Value.Runtime.Plan != nil {
 		return false, fleet.Errorf(fleet.CodeConflict, "adopt server %s: a plan is under way; wait until it ended, or pause the server", key)
 	}
 	if declared.ImageTag == "" {

@@ -108,7 +108,7 @@ func TestK6_adoptSaysWhyItCannotTakeAnInstance(t *testing.T) {
 	w.put(srv("hooli", "eu", "v1"))
 	w.runtimes.kube.holds("kura-pied-eu", made("uid-6", "registry.test/cache:v1"))
 	w.put(srv("pied", "eu", "v1"))
-	w.turn(key("pied", "eu"), func(s *fleet.Status) { s.Plan = &fleet.Plan{ID: "apply"} })
+	w.turn(key("pied", "eu"), func(s *fleet.Status) { s.Runtime.Plan = &fleet.Plan{ID: "apply"} })
 	named := map[string]string{"cache": "x"}
 	for _, c := range []struct {
 		account, region string

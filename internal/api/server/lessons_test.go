@@ -83,7 +83,7 @@ func TestL28_aPauseIsVisibleInTheAPI(t *testing.T) {
 	w.turn(key("acme", "eu"), func(s *fleet.Status) {
 		s.Verdict, s.VerdictReason = fleet.VerdictHeld, fleet.ReasonPaused
 		s.Holds = []fleet.Hold{{Kind: fleet.HoldPaused, Message: `region "eu" is paused`}}
-		s.Intended = &fleet.Plan{Kind: fleet.PlanApply}
+		s.Runtime.Intended = &fleet.Plan{Kind: fleet.PlanApply}
 	})
 	got, err := w.client.GetServer(ctx, key("acme", "eu"), api.GetOptions{})
 	if err != nil || got.Verdict != fleet.VerdictHeld || len(got.Holds) != 1 || got.Holds[0].Kind != fleet.HoldPaused || got.Plan != nil || got.IntendedPlan == nil {

@@ -1,0 +1,65 @@
+package fleet
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Track names one of the things that a server pursues side by side.
+type Track string
+
+// TrackRuntime is what runs: the server's containers, or its KuraInstance.
+const TrackRuntime Track = "runtime"
+
+// Work is what one track of a server pursues: the plan in progress and what came of those
+// before it. No track's counts in another's.
+type Work struct {
+	// Plan is the stored plan in progress. Intended is the plan that would run if
+	// nothing held it or if the region healed; it is shown, never run (S10, S11).
+	Plan     *Plan `json:"plan,omitempty"`
+	Intended *Plan `json:"intended,omitempty"`
+	// Again is the plan that failed last: an attempt that takes the same steps is stored as
+	// little more than its claim (G12).
+	Again *Plan `json:"again,omitempty"`
+
+	// Refusal is the last answer that refused a task for the present generation and
+	// revision; P5 and a new generation clear it.
+	Refusal *Refusal `json:"refusal,omitempty"`
+	// Failing is the last answer of a step that is tried again (P21); its success and a
+	// new generation clear it.
+	Failing *Failing `json:"failing,omitempty"`
+	// Attempts counts the plans made for the present cause; the next one is due at
+	// NextAttempt (P9).
+	Attempts    int        `json:"attempts,omitempty"`
+	NextAttempt *time.Time `json:"next_attempt,omitempty"`
+	// Plans counts all plans ever stored for the track; it makes task ids new in
+	// each plan (S5).
+	Plans int64 `json:"plans,omitempty"`
+	// EffectsUntil is the time until which an effect of an earlier plan may still
+	// land: a read begun before it says nothing (P18).
+	EffectsUntil *time.Time `json:"effects_until,omitempty"`
+}
+
+// Clone returns a copy that shares nothing which a turn changes in place.
+func (w Work) Clone() Work {
+	w.Plan, w.Intended, w.Again = w.Plan.Clone(), w.Intended.Clone(), w.Again.Clone()
+	w.Refusal, w.Failing = clone(w.Refusal), clone(w.Failing)
+	return w
+}
+
+// Work returns what a track pursues.
+func (s Status) Work(track Track) Work {
+	if track == TrackRuntime {
+		return s.Runtime
+	}
+	return s.Tracks[track]
+}
+
+// Upgrade takes over what a stored status of an older schema has elsewhere: in the first one
+// the work of the one track there was is the status' own.
+func (s *Status) Upgrade(schema int, stored []byte) error {
+	if schema > 1 {
+		return nil
+	}
+	return json.Unmarshal(stored, &s.Runtime)
+}
