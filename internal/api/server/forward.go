@@ -1,17 +1,19 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 )
@@ -59,15 +61,12 @@ func leaderKnows(id string) bool {
 	}
 }
 
-// newForwarder returns the client with which a follower asks the leader.
-func newForwarder(tlsConfig *tls.Config) *http.Client {
+// newForwarder returns how a follower reaches the leader.
+func newForwarder(tlsConfig *tls.Config) http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http documents the type
 	transport.TLSClientConfig = tlsConfig
 	transport.Proxy = nil
-	return &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return transport
 }
 
 // passOn is huma's middleware of a route whose answer the leader knows best. A follower
@@ -84,81 +83,79 @@ func (s *Server) passOn(r route) func(huma.Context, func(huma.Context)) {
 			next(ctx)
 			return
 		}
-		answer, err := s.askLeader(ctx)
-		if err != nil {
+		limit := askLeader
+		if ctx.Query("observe") != "" {
+			limit += api.MaxObserve
+		}
+		within, cancel := context.WithCancel(ctx.Context())
+		defer cancel()
+		timer := time.AfterFunc(limit, cancel)
+		defer timer.Stop()
+		here := func(_ http.ResponseWriter, _ *http.Request, err error) {
 			s.log.Debug("the leader does not answer: answering from the store", "request", requestID(ctx.Context()), "error", err)
 			next(ctx)
+		}
+		req, w := humago.Unwrap(ctx)
+		leader, err := s.leaderURL(within)
+		if err != nil {
+			here(w, req, err)
 			return
 		}
-		for _, name := range []string{"Content-Type", "ETag"} {
-			if value := answer.header.Get(name); value != "" {
-				ctx.SetHeader(name, value)
-			}
+		proxy := httputil.ReverseProxy{
+			Transport:    s.forward,
+			ErrorHandler: here,
+			Rewrite: func(p *httputil.ProxyRequest) {
+				p.SetURL(leader)
+				p.Out.Header = only(p.In.Header, "Authorization", "If-None-Match", api.HeaderEnvironment)
+				p.Out.Header.Set(headerForwarded, "1")
+			},
+			ModifyResponse: func(res *http.Response) error {
+				timer.Reset(askLeader)
+				return whole(res)
+			},
 		}
-		ctx.SetStatus(answer.status)
-		_, _ = ctx.BodyWriter().Write(answer.body) // who has gone needs no answer
+		proxy.ServeHTTP(w, req.WithContext(within))
 	}
 }
 
-// leaderAnswer is a whole answer of the leader.
-type leaderAnswer struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-// askLeader asks the leader what the request asks.
-func (s *Server) askLeader(ctx huma.Context) (leaderAnswer, error) {
-	limit := askLeader
-	if ctx.Query("observe") != "" {
-		limit += api.MaxObserve
-	}
-	within, cancel := context.WithCancel(ctx.Context())
-	defer cancel()
-	timer := time.AfterFunc(limit, cancel)
-	defer timer.Stop()
-	res, err := s.sendToLeader(within, ctx)
-	if err != nil {
-		return leaderAnswer{}, err
-	}
-	defer res.Body.Close()
-	if res.Header.Get(headerLeader) == "" {
-		return leaderAnswer{}, errors.New("what answers at the leader's address does not lead")
-	}
-	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusNotModified {
-		return leaderAnswer{}, fmt.Errorf("the leader answers %s", res.Status)
-	}
-	timer.Reset(askLeader)
-	body, err := io.ReadAll(io.LimitReader(res.Body, mostForwarded+1))
-	if err == nil && len(body) > mostForwarded {
-		err = errors.New("the leader's answer is too large to be passed on")
-	}
-	return leaderAnswer{res.StatusCode, res.Header, body}, err
-}
-
-func (s *Server) sendToLeader(within context.Context, ctx huma.Context) (*http.Response, error) {
-	address, err := s.leader.Address(within)
+func (s *Server) leaderURL(ctx context.Context) (*url.URL, error) {
+	address, err := s.leader.Address(ctx)
 	if err != nil {
 		return nil, err
 	}
-	base, err := url.Parse(address)
-	if err != nil || base.Host == "" {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("nobody leads, or not at a URL: %q", address)
 	}
-	u := ctx.URL()
-	to := strings.TrimSuffix(base.String(), "/") + u.EscapedPath()
-	if u.RawQuery != "" {
-		to += "?" + u.RawQuery
-	}
-	req, err := http.NewRequestWithContext(within, ctx.Method(), to, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"Authorization", "If-None-Match", api.HeaderEnvironment} {
-		if value := ctx.Header(name); value != "" {
-			req.Header.Set(name, value)
+	return u, nil
+}
+
+// only returns some of the headers.
+func only(from http.Header, names ...string) http.Header {
+	h := http.Header{}
+	for _, name := range names {
+		if value := from.Get(name); value != "" {
+			h.Set(name, value)
 		}
 	}
-	req.Header.Set(headerForwarded, "1")
-	return s.forward.Do(req)
+	return h
+}
+
+// whole refuses what is no whole answer of the leader, before a byte of it is passed on.
+func whole(res *http.Response) error {
+	if res.Header.Get(headerLeader) == "" {
+		return errors.New("what answers at the leader's address does not lead")
+	}
+	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusNotModified {
+		return fmt.Errorf("the leader answers %s", res.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, mostForwarded+1))
+	if err != nil {
+		return err
+	}
+	if len(body) > mostForwarded {
+		return errors.New("the leader's answer is too large to be passed on")
+	}
+	res.Header, res.Body = only(res.Header, "Content-Type", "ETag"), io.NopCloser(bytes.NewReader(body))
+	return nil
 }

@@ -110,7 +110,7 @@ type Server struct {
 	aliases  time.Duration // for how long an old host stays routed
 	ready    func(context.Context) error
 	leader   Leader
-	forward  *http.Client
+	forward  http.RoundTripper
 	api      huma.API
 	handler  http.Handler
 	document json.RawMessage // OpenAPI
