@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agext/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -148,7 +149,7 @@ func nearest(word string, names []string) []string {
 	}
 	var found []near
 	for _, name := range names {
-		if far := distance(word, name); far <= max(1, len(word)/3) {
+		if far := levenshtein.Distance(word, name, nil); far <= max(1, len(word)/3) {
 			found = append(found, near{name, far})
 		}
 	}
@@ -158,24 +159,4 @@ func nearest(word string, names []string) []string {
 		out = append(out, n.name)
 	}
 	return out
-}
-
-// distance counts the letters to add, drop or change that make one word another.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
