@@ -1,7 +1,6 @@
 package server
 
 import (
-	"container/list"
 	"fmt"
 	"math"
 	"net/http"
@@ -9,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/time/rate"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
@@ -31,9 +31,8 @@ type logins struct {
 	now   func() time.Time
 	limit int
 
-	mu     sync.Mutex
-	recent *list.List // of *source, the latest failure first
-	by     map[netip.Prefix]*list.Element
+	mu sync.Mutex
+	by *simplelru.LRU[netip.Prefix, *source] // the one that failed longest ago first
 }
 
 type source struct {
@@ -48,7 +47,8 @@ func newLogins(limit int, now func() time.Time) *logins {
 	if limit <= 0 {
 		limit = maxFailedLogins
 	}
-	return &logins{now: now, limit: limit, recent: list.New(), by: map[netip.Prefix]*list.Element{}}
+	by, _ := simplelru.NewLRU[netip.Prefix, *source](maxSources, nil) // it refuses sizes below 1
+	return &logins{now: now, limit: limit, by: by}
 }
 
 // sourceOf returns the network that an address and port count for; the zero one for
@@ -69,11 +69,11 @@ func sourceOf(addr string) netip.Prefix {
 func (l *logins) wait(addr string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at, ok := l.by[sourceOf(addr)]
+	s, ok := l.by.Peek(sourceOf(addr))
 	if !ok {
 		return 0
 	}
-	return value(at).wait(l.now())
+	return s.wait(l.now())
 }
 
 func (s *source) wait(now time.Time) time.Duration {
@@ -96,20 +96,15 @@ func (l *logins) fail(addr string) (unwritten int, forgotten refusals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from := sourceOf(addr)
-	at, ok := l.by[from]
+	s, ok := l.by.Get(from)
 	if !ok {
-		if l.recent.Len() == maxSources {
-			oldest := l.recent.Back()
-			old := value(oldest)
+		if l.by.Len() == maxSources {
+			_, old, _ := l.by.RemoveOldest()
 			forgotten = refusals{old.from, old.unwritten}
-			delete(l.by, old.from)
-			l.recent.Remove(oldest)
 		}
-		at = l.recent.PushFront(&source{from: from, left: rate.NewLimiter(rate.Every(time.Minute/time.Duration(l.limit)), l.limit)})
-		l.by[from] = at
+		s = &source{from: from, left: rate.NewLimiter(rate.Every(time.Minute/time.Duration(l.limit)), l.limit)}
+		l.by.Add(from, s)
 	}
-	l.recent.MoveToFront(at)
-	s := value(at)
 	s.left.AllowN(l.now(), 1)
 	unwritten, s.unwritten, s.refusing = s.unwritten, 0, false
 	return unwritten, forgotten
@@ -119,11 +114,10 @@ func (l *logins) fail(addr string) (unwritten int, forgotten refusals) {
 func (l *logins) ended(addr string) (r refusals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at, ok := l.by[sourceOf(addr)]
-	if !ok || value(at).wait(l.now()) > 0 {
+	s, ok := l.by.Peek(sourceOf(addr))
+	if !ok || s.wait(l.now()) > 0 {
 		return r
 	}
-	s := value(at)
 	r = refusals{s.from, s.unwritten}
 	s.unwritten = 0
 	return r
@@ -133,8 +127,7 @@ func (l *logins) ended(addr string) (r refusals) {
 func (l *logins) all() (list []refusals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for e := l.recent.Back(); e != nil; e = e.Prev() {
-		s := value(e)
+	for _, s := range l.by.Values() {
 		list = append(list, refusals{s.from, s.unwritten})
 		s.unwritten = 0
 	}
@@ -145,8 +138,8 @@ func (l *logins) all() (list []refusals) {
 func (l *logins) untold(r refusals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at, ok := l.by[r.from]; ok {
-		value(at).unwritten += r.count
+	if s, ok := l.by.Peek(r.from); ok {
+		s.unwritten += r.count
 	}
 }
 
@@ -156,21 +149,15 @@ func (l *logins) untold(r refusals) {
 func (l *logins) refused(addr string) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at, ok := l.by[sourceOf(addr)]
+	s, ok := l.by.Peek(sourceOf(addr))
 	if !ok {
 		return true
 	}
-	s := value(at)
 	first, s.refusing = !s.refusing, true
 	if !first {
 		s.unwritten++
 	}
 	return first
-}
-
-func value(e *list.Element) *source {
-	s, _ := e.Value.(*source) // nothing else is ever put in
-	return s
 }
 
 // failed counts a failed login of a call, whose line tells the refusals before it.
