@@ -84,9 +84,9 @@ func TestG6_statusOfOneServerInTheMiddleOfARollOut(t *testing.T) {
 			LastObservedAt: &seen,
 			Deployment:     &fleet.Deployment{Seq: 2, ImageTag: "v2", Status: fleet.DeploymentRunning},
 			Plan: &fleet.Plan{Kind: fleet.PlanReplace, Cause: fleet.CauseRollOut, Attempt: 1, Tasks: []fleet.Task{
-				{Kind: fleet.TaskCreate, Service: "cache", Name: "kura-acme-eu-cache-next", State: fleet.TaskDone},
-				{Kind: fleet.TaskStop, Service: "cache", ContainerID: id, State: fleet.TaskRunning},
-				{Kind: fleet.TaskRename, Service: "cache", ContainerID: id, Name: "kura-acme-eu-cache-old", State: fleet.TaskPending},
+				{Effect: fleet.Effect{Kind: fleet.TaskCreate, Service: "cache", Name: "kura-acme-eu-cache-next"}, State: fleet.TaskDone},
+				{Effect: fleet.Effect{Kind: fleet.TaskStop, Service: "cache", ContainerID: id}, State: fleet.TaskRunning},
+				{Effect: fleet.Effect{Kind: fleet.TaskRename, Service: "cache", ContainerID: id, Name: "kura-acme-eu-cache-old"}, State: fleet.TaskPending},
 			}},
 			Holds: []fleet.Hold{{Kind: fleet.HoldPaused, Message: "region eu is paused"}},
 			Conditions: []fleet.Condition{

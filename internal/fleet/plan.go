@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,38 +31,6 @@ const (
 	CauseDestroy    Cause = "destroy"
 )
 
-// TaskKind is one step of a plan.
-type TaskKind string
-
-// Task kinds of the container runtime (C4). Each is idempotent.
-const (
-	// TaskPull makes the image Image of the document whose digest is Digest present.
-	TaskPull TaskKind = "pull"
-	// TaskCreate creates the container Name with the document whose digest is Digest,
-	// together with the volumes it names. Like the pull before it, it is what may fail,
-	// and costs nobody anything. Its result is the container's id.
-	TaskCreate TaskKind = "create"
-	// TaskStop stops ContainerID: its signal, its grace period, then SIGKILL (C6).
-	TaskStop TaskKind = "stop"
-	// TaskRename gives ContainerID the name Name.
-	TaskRename TaskKind = "rename"
-	// TaskStart starts ContainerID, or lets it go on where it is paused.
-	TaskStart TaskKind = "start"
-	// TaskRemove removes ContainerID, which does not run.
-	TaskRemove TaskKind = "remove"
-	// TaskRemoveVolumes removes the server's named volumes that are not retained (C13).
-	TaskRemoveVolumes TaskKind = "remove-volumes"
-)
-
-// Task kinds of the Kubernetes runtime. Each is idempotent.
-const (
-	// TaskApply applies the desired document to the KuraInstance Name (K1). Where UID is
-	// set, only to the object that has it.
-	TaskApply TaskKind = "apply"
-	// TaskDelete deletes the KuraInstance Name that has UID.
-	TaskDelete TaskKind = "delete"
-)
-
 // TaskState is where a task stands.
 type TaskState string
 
@@ -74,27 +41,12 @@ const (
 	TaskDone    TaskState = "done"
 )
 
-// Task is one idempotent step of a plan.
+// Task is one idempotent step of a plan: what it does to the world, and where it stands.
 type Task struct {
-	ID      string   `json:"id"`
-	Kind    TaskKind `json:"kind"`
-	Service string   `json:"service,omitempty"`
-	Image   string   `json:"image,omitempty"`
-	// Name is the container name that the task creates or gives.
-	Name string `json:"name,omitempty"`
-	// ContainerID is what the task acts on. Where an earlier task of the plan
-	// creates the container, it is filled in from that task's outcome.
-	ContainerID string `json:"container_id,omitempty"`
-	// Adopted says that what ContainerID or UID names carries no labels of ours and is the
-	// server's by its record.
-	Adopted bool `json:"adopted,omitempty"`
-	// CreatedBy is the id of the task whose outcome fills ContainerID.
-	CreatedBy string    `json:"created_by,omitempty"`
-	Digest    string    `json:"digest,omitempty"` // of the document to pull or create for; of TaskApply: the revision
-	Grace     Duration  `json:"grace,omitempty"`  // of a stop
-	UID       string    `json:"uid,omitempty"`    // of the object to apply to or to delete
-	State     TaskState `json:"state"`
-	Tries     int       `json:"tries,omitempty"`
+	ID string `json:"id"`
+	Effect
+	State TaskState `json:"state"`
+	Tries int       `json:"tries,omitempty"`
 	// NotBefore is when a task that failed transiently is due again.
 	NotBefore *time.Time `json:"not_before,omitempty"`
 	// Deadline is when the running task's effects are over.
@@ -235,29 +187,6 @@ func (p *Plan) untried() *Plan {
 	return p
 }
 
-// Timeout is how long the task may run: what its effects are bounded by.
-func (t Task) Timeout() time.Duration {
-	switch t.Kind {
-	case TaskPull:
-		return 10 * time.Minute
-	case TaskCreate:
-		return 2 * time.Minute // an engine may copy the whole image for it
-	case TaskStop:
-		return t.Grace.Std() + 30*time.Second
-	case TaskRename, TaskStart, TaskRemove, TaskRemoveVolumes:
-		return time.Minute
-	case TaskApply, TaskDelete:
-		return 30 * time.Second
-	default:
-		return time.Minute
-	}
-}
-
-// Cancellable reports whether the task may be given up at any moment, and nobody waits for
-// its end (S6): whatever an engine goes on doing for it afterwards, it does nothing to the
-// server. An image that arrives late is one that lies there; no container is made of it.
-func (t Task) Cancellable() bool { return t.Kind == TaskPull }
-
 // Clone returns a deep copy.
 func (p *Plan) Clone() *Plan {
 	if p == nil {
@@ -278,34 +207,4 @@ func clone[T any](p *T) *T {
 	}
 	v := *p
 	return &v
-}
-
-// Describe says in a few words what the task does.
-func (t Task) Describe() string {
-	short := t.ContainerID
-	if len(short) > 12 {
-		short = short[:12]
-	}
-	switch t.Kind {
-	case TaskPull:
-		return "pull image " + t.Image
-	case TaskCreate:
-		return fmt.Sprintf("create container %s", t.Name)
-	case TaskStop:
-		return fmt.Sprintf("stop %s container %s", t.Service, short)
-	case TaskRename:
-		return fmt.Sprintf("rename container %s to %s", short, t.Name)
-	case TaskStart:
-		return fmt.Sprintf("start %s container %s", t.Service, short)
-	case TaskRemove:
-		return fmt.Sprintf("remove %s container %s", t.Service, short)
-	case TaskRemoveVolumes:
-		return "remove the server's volumes"
-	case TaskApply:
-		return "apply KuraInstance " + t.Name
-	case TaskDelete:
-		return "delete KuraInstance " + t.Name
-	default:
-		return string(t.Kind)
-	}
 }

@@ -18,9 +18,9 @@ func failingStatus() Status {
 			Refusal: &Refusal{Reason: ReasonImagePullFailed, Message: "503", Task: "a/eu/p3/2", Generation: 1, Revision: "r", At: at},
 			Failing: &Failing{Kind: TaskCreate, Service: "cache", What: "create container x", Class: ClassRefused, Reason: ReasonCreateFailed, Message: "503", Since: at, Count: 2},
 			Again: &Plan{ID: "a/eu/p3", Kind: PlanApply, Cause: CauseRollOut, Generation: 1, Revision: "r", Attempt: 2, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
-				{ID: "a/eu/p3/1", Kind: TaskPull, Service: "cache", State: TaskDone, Tries: 1, Outcome: &Outcome{Class: ClassOK, At: at}, Noted: true},
-				{ID: "a/eu/p3/2", Kind: TaskCreate, Service: "cache", Name: "x", State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
-				{ID: "a/eu/p3/3", Kind: TaskStart, Service: "cache", CreatedBy: "a/eu/p3/2", State: TaskPending},
+				{ID: "a/eu/p3/1", Effect: Effect{Kind: TaskPull, Service: "cache"}, State: TaskDone, Tries: 1, Outcome: &Outcome{Class: ClassOK, At: at}, Noted: true},
+				{ID: "a/eu/p3/2", Effect: Effect{Kind: TaskCreate, Service: "cache", Name: "x"}, State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
+				{ID: "a/eu/p3/3", Effect: Effect{Kind: TaskStart, Service: "cache", CreatedBy: "a/eu/p3/2"}, State: TaskPending},
 			}},
 		},
 	}

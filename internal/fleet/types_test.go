@@ -100,9 +100,9 @@ func TestOpenDeploymentsArePendingOrRunning(t *testing.T) {
 
 func TestS5_planRunsItsTasksInOrder(t *testing.T) {
 	p := &Plan{Tasks: []Task{
-		{ID: "1", Kind: TaskCreate, Name: "a-next", State: TaskPending},
-		{ID: "2", Kind: TaskStart, CreatedBy: "1", State: TaskPending},
-		{ID: "3", Kind: TaskRemove, ContainerID: "old", State: TaskPending},
+		{ID: "1", Effect: Effect{Kind: TaskCreate, Name: "a-next"}, State: TaskPending},
+		{ID: "2", Effect: Effect{Kind: TaskStart, CreatedBy: "1"}, State: TaskPending},
+		{ID: "3", Effect: Effect{Kind: TaskRemove, ContainerID: "old"}, State: TaskPending},
 	}}
 	if (*Plan)(nil).Current() != -1 || (*Plan)(nil).Clone() != nil {
 		t.Error("no plan has no task")
@@ -155,11 +155,11 @@ func TestS5_planRunsItsTasksInOrder(t *testing.T) {
 
 func TestG2_everyTaskHasADeadline(t *testing.T) {
 	for _, kind := range []TaskKind{TaskPull, TaskCreate, TaskStop, TaskRename, TaskStart, TaskRemove, TaskRemoveVolumes, "other"} {
-		if got := (Task{Kind: kind}).Timeout(); got < 30*time.Second || got > time.Hour {
+		if got := (Task{Effect: Effect{Kind: kind}}).Timeout(); got < 30*time.Second || got > time.Hour {
 			t.Errorf("%s: got %s", kind, got)
 		}
 	}
-	if got := (Task{Kind: TaskStop, Grace: maxGracePeriod}).Timeout(); got <= maxGracePeriod.Std() {
+	if got := (Task{Effect: Effect{Kind: TaskStop, Grace: maxGracePeriod}}).Timeout(); got <= maxGracePeriod.Std() {
 		t.Errorf("a stop may run %s, which is not longer than its grace period", got)
 	}
 }
@@ -169,7 +169,7 @@ func TestTasksSayWhatTheyDo(t *testing.T) {
 		TaskPull: "pull image i:v1", TaskCreate: "create container c", TaskStop: "stop cache container 0123456789ab", TaskRename: "rename container 0123456789ab to c",
 		TaskStart: "start cache container 0123456789ab", TaskRemove: "remove cache container 0123456789ab", TaskRemoveVolumes: "remove the server's volumes", "other": "other",
 	} {
-		task := Task{Kind: kind, Name: "c", Image: "i:v1", Service: "cache", ContainerID: "0123456789abcdef"}
+		task := Task{Effect: Effect{Kind: kind, Name: "c", Image: "i:v1", Service: "cache", ContainerID: "0123456789abcdef"}}
 		if got := task.Describe(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -119,7 +119,7 @@ func (t *turn) asks() bool {
 // object that was seen. One that somebody deletes is made anew when it is gone.
 func (b *builder) resource() {
 	doc, r := b.in.Desired.Kubernetes, b.seen.resource
-	task := fleet.Task{Kind: fleet.TaskApply, Name: doc.Name, Digest: doc.Revision}
+	task := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskApply, Name: doc.Name, Digest: doc.Revision}}
 	switch {
 	case r == nil:
 	case !b.seen.running, b.seen.document, !b.in.rule(RuleP14Document):
@@ -133,7 +133,7 @@ func (b *builder) resource() {
 // deleteResource plans the end of the server's KuraInstance.
 func (b *builder) deleteResource() {
 	if r := b.seen.resource; r != nil && !r.Deleting {
-		b.add(fleet.Task{Kind: fleet.TaskDelete, Name: r.Name, UID: r.UID, Adopted: r.Adopted})
+		b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskDelete, Name: r.Name, UID: r.UID, Adopted: r.Adopted}})
 	}
 }
 

@@ -135,7 +135,7 @@ func TestK8_anApplyWhoseAnswerWasLostIsRolledOutToo(t *testing.T) {
 // controller's latch, which is there already, tells nothing of its end.
 func TestK10_K8_anImageThatAdmissionChangesIsNoOtherImage(t *testing.T) {
 	in := Input{Desired: fleet.Desired{ImageTag: "v1", Kubernetes: &fleet.KubeDocument{Revision: "r2", Spec: map[string]any{"image": "registry.test/kura:v1"}}}}
-	apply := fleet.Plan{Tasks: []fleet.Task{{Kind: fleet.TaskApply}}}
+	apply := fleet.Plan{Tasks: []fleet.Task{{Effect: fleet.Effect{Kind: fleet.TaskApply}}}}
 	r := fleet.KubeInstance{UID: "u", SpecImage: "mirror.test/kura:v1", ObservedImage: "mirror.test/kura:v1"}
 	for _, altered := range []bool{false, true} {
 		if altered {

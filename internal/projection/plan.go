@@ -127,9 +127,9 @@ func (b *builder) create(doc fleet.ServiceDocument, name string) {
 	if b.creates == nil {
 		b.creates = map[string]int{}
 	}
-	b.add(fleet.Task{Kind: fleet.TaskPull, Service: doc.Service, Image: doc.Image, Digest: doc.Digest})
+	b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskPull, Service: doc.Service, Image: doc.Image, Digest: doc.Digest}})
 	b.creates[doc.Service] = len(b.tasks)
-	b.add(fleet.Task{Kind: fleet.TaskCreate, Service: doc.Service, Name: name, Digest: doc.Digest})
+	b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Service: doc.Service, Name: name, Digest: doc.Digest}})
 	b.there = append(b.there, fleet.Container{Service: doc.Service, Name: name, Digest: doc.Digest, State: fleet.ContainerCreated})
 }
 
@@ -150,7 +150,7 @@ func (b *builder) revive(o fleet.Outage) bool {
 		case b.goesOn && s.replaced() && s.waits == "":
 		case len(o.Interrupted) == 0 && c.SeenAt.Add(crashDelay(c.Quick)).After(b.in.Now):
 		case b.in.rule(rule):
-			b.add(fleet.Task{Kind: fleet.TaskStart, Service: s.doc.Service, ContainerID: s.last.ID})
+			b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, Service: s.doc.Service, ContainerID: s.last.ID}})
 			if s.waits == "" && slices.ContainsFunc(b.seen.services, func(o serviceView) bool { return o.doc.Service == s.doc.Service }) {
 				b.nameBack(s)
 			}
@@ -225,8 +225,8 @@ func (b *builder) begin(s serviceView) {
 			b.takeAway(c)
 		}
 	}
-	rename := fleet.Task{Kind: fleet.TaskRename, Service: s.doc.Service, Name: s.doc.Name}
-	start := fleet.Task{Kind: fleet.TaskStart, Service: s.doc.Service}
+	rename := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRename, Service: s.doc.Service, Name: s.doc.Name}}
+	start := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, Service: s.doc.Service}}
 	if s.next != nil {
 		rename.ContainerID, start.ContainerID = s.next.ID, s.next.ID
 	} else {
@@ -347,7 +347,7 @@ func (b *builder) becomes(c fleet.Container, change func(*fleet.Container)) {
 }
 
 func (b *builder) rename(c fleet.Container, name string) {
-	b.add(fleet.Task{Kind: fleet.TaskRename, Service: c.Service, ContainerID: c.ID, Name: name})
+	b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRename, Service: c.Service, ContainerID: c.ID, Name: name}})
 	b.becomes(c, func(c *fleet.Container) { c.Name = name })
 }
 
@@ -386,13 +386,13 @@ func (b *builder) destroy(s fleet.Status) {
 		b.takeAway(c)
 	}
 	if len(b.tasks) > 0 || !s.VolumesRemoved {
-		b.add(fleet.Task{Kind: fleet.TaskRemoveVolumes})
+		b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemoveVolumes}})
 	}
 }
 
 func (b *builder) takeAway(c fleet.Container) {
 	b.stop(c)
-	b.add(fleet.Task{Kind: fleet.TaskRemove, Service: c.Service, ContainerID: c.ID})
+	b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, Service: c.Service, ContainerID: c.ID}})
 	b.there = slices.DeleteFunc(b.there, func(o fleet.Container) bool { return o.ID == c.ID })
 }
 
@@ -406,6 +406,6 @@ func (b *builder) stop(c fleet.Container) {
 	if i := slices.IndexFunc(b.seen.services, func(s serviceView) bool { return s.doc.Service == c.Service }); i >= 0 {
 		grace = b.seen.services[i].doc.GracePeriod
 	}
-	b.add(fleet.Task{Kind: fleet.TaskStop, Service: c.Service, ContainerID: c.ID, Grace: grace})
+	b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, Service: c.Service, ContainerID: c.ID, Grace: grace}})
 	b.becomes(c, func(c *fleet.Container) { c.State = fleet.ContainerExited })
 }

@@ -142,7 +142,7 @@ func (n *namespace) remove(ctx context.Context, i fleet.KubeInstance) (begun boo
 		}
 		return false, fmt.Errorf("note the end of orphan %s: %w", i.Name, err)
 	}
-	task := fleet.Task{ID: "orphan/" + i.UID, Kind: fleet.TaskDelete, Name: i.Name, UID: i.UID, State: fleet.TaskRunning}
+	task := fleet.Task{ID: "orphan/" + i.UID, Effect: fleet.Effect{Kind: fleet.TaskDelete, Name: i.Name, UID: i.UID}, State: fleet.TaskRunning}
 	until, end := context.WithTimeout(ctx, task.Timeout())
 	defer end()
 	o := n.cluster.runtime.Execute(until, key, task, n.bare(i.Name))

@@ -134,7 +134,7 @@ func TestOpenAPI_answersLookAsItSays(t *testing.T) {
 		until := now.Add(time.Hour)
 		s.Aliases, s.Holds, s.Runtime.NextAttempt = []fleet.Alias{{Host: "old.kura.test", Until: &until}}, []fleet.Hold{{Kind: fleet.HoldPaused, Message: "m"}}, &now
 		s.Containers = []fleet.Container{{ID: "x", Name: "kura-acme-eu-cache-staging", State: fleet.ContainerRunning, Ports: map[string]int{"8443/tcp": 20001}, Started: &now}}
-		s.Runtime.Plan = &fleet.Plan{Kind: fleet.PlanReplace, Tasks: []fleet.Task{{ID: "t", Kind: fleet.TaskStop, State: fleet.TaskDone, Grace: fleet.Duration(time.Second), Outcome: &fleet.Outcome{Class: fleet.ClassOK, At: now}}}}
+		s.Runtime.Plan = &fleet.Plan{Kind: fleet.PlanReplace, Tasks: []fleet.Task{{ID: "t", Effect: fleet.Effect{Kind: fleet.TaskStop, Grace: fleet.Duration(time.Second)}, State: fleet.TaskDone, Outcome: &fleet.Outcome{Class: fleet.ClassOK, At: now}}}}
 		s.Runtime.Intended = s.Runtime.Plan
 		s.Runtime.Failing = &fleet.Failing{Kind: fleet.TaskPull, Service: "cache", What: "pull image", Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed, Message: "m", Since: now, Count: 2}
 		s.Conditions = append(s.Conditions, fleet.Condition{Type: fleet.ConditionProgressing, Status: fleet.True, Reason: fleet.ReasonRetrying})

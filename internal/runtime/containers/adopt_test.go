@@ -38,7 +38,7 @@ func TestC7_onlyTheRecordedContainerWithoutLabelsIsTouched(t *testing.T) {
 					w.WriteHeader(http.StatusNoContent)
 				},
 			})
-			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskRename, ContainerID: c.ref, Name: "kura-acme-eu-cache", Adopted: c.adopted}, nil)
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRename, ContainerID: c.ref, Name: "kura-acme-eu-cache", Adopted: c.adopted}}, nil)
 			if touched != c.touched || (o.Class == fleet.ClassOK) != c.touched {
 				t.Errorf("touched %t, %+v; want touched %t", touched, o, c.touched)
 			}
@@ -72,7 +72,7 @@ func TestC13_theVolumesOfAnAdoptedContainerStay(t *testing.T) {
 					w.WriteHeader(http.StatusNoContent)
 				},
 			})
-			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskRemove, ContainerID: someID, Adopted: c.adopted}, nil)
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: someID, Adopted: c.adopted}}, nil)
 			if o.Class != fleet.ClassOK || removed != c.volumes {
 				t.Errorf("%+v, removed with v=%q; want %q", o, removed, c.volumes)
 			}

@@ -36,16 +36,16 @@ func steps() map[string]step {
 			"GET /images/{name...}":                   answer(image, map[string]string{"message": "no such image"}),
 		}
 	}
-	pull := fleet.Task{Kind: fleet.TaskPull, Digest: "d1"}
-	create := fleet.Task{Kind: fleet.TaskCreate, Name: "kura-acme-eu-cache", Digest: "d1"}
+	pull := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskPull, Digest: "d1"}}
+	create := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: "kura-acme-eu-cache", Digest: "d1"}}
 	return map[string]step{
-		"inspect": {fleet.Task{Kind: fleet.TaskStart, ContainerID: someID}, "GET " + at + "/json", nil},
+		"inspect": {fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: someID}}, "GET " + at + "/json", nil},
 		"pull":    {pull, "POST /images/create", free(404)},
 		"create":  {create, "POST /containers/create", free(200)},
-		"start":   {fleet.Task{Kind: fleet.TaskStart, ContainerID: someID}, "POST " + at + "/start", see("created")},
-		"stop":    {fleet.Task{Kind: fleet.TaskStop, ContainerID: someID}, "POST " + at + "/kill", see("running")},
-		"rename":  {fleet.Task{Kind: fleet.TaskRename, ContainerID: someID, Name: "other"}, "POST " + at + "/rename", see("exited")},
-		"remove":  {fleet.Task{Kind: fleet.TaskRemove, ContainerID: someID}, "DELETE " + at, see("exited")},
+		"start":   {fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: someID}}, "POST " + at + "/start", see("created")},
+		"stop":    {fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: someID}}, "POST " + at + "/kill", see("running")},
+		"rename":  {fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRename, ContainerID: someID, Name: "other"}}, "POST " + at + "/rename", see("exited")},
+		"remove":  {fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: someID}}, "DELETE " + at, see("exited")},
 	}
 }
 

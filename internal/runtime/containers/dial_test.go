@@ -150,7 +150,7 @@ func TestP2_whatTLSRefusesIsAReadFailure(t *testing.T) {
 			if f.Reason != c.reason || !strings.Contains(f.Message, c.says) {
 				t.Errorf("read failure %+v, want %s that says %q", f, c.reason, c.says)
 			}
-			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStop, ContainerID: someID}, nil)
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: someID}}, nil)
 			if o.Class != fleet.ClassTransient || o.Reason != c.reason {
 				t.Errorf("a task: %+v, want transient %s", o, c.reason)
 			}

@@ -66,7 +66,7 @@ func TestC10_aContainerThatMountedSomethingElseIsRemoved(t *testing.T) {
 					w.WriteHeader(204)
 				},
 			})
-			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStart, ContainerID: someID}, document())
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: someID}}, document())
 			if exchanged && (o.Class != fleet.ClassRefused || o.Reason != fleet.ReasonForbidden || !strings.Contains(o.Message, path+" was exchanged") || !removed.Load()) {
 				t.Errorf("removed %v, %+v", removed.Load(), o)
 			}

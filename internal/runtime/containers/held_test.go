@@ -40,7 +40,7 @@ func TestC10_belowWhatAnotherRegionWritesNothingIsMounted(t *testing.T) {
 	doc := document()
 	doc.Volumes = []fleet.VolumeDocument{{Source: filepath.Join(dir, "shared", "x"), HostPath: true, Path: "/host", ReadOnly: true}}
 	doc.Digest = fleet.DigestService(*doc)
-	for _, task := range []fleet.Task{{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}, {Kind: fleet.TaskStart, ContainerID: someID}} {
+	for _, task := range []fleet.Task{{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}}, {Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: someID}}} {
 		o := e.Execute(t.Context(), acme, "kura-acme-eu", task, doc)
 		if o.Class != fleet.ClassRefused || o.Reason != fleet.ReasonForbidden || !strings.Contains(o.Message, dir+"/shared/x lies below "+dir+"/shared") || !strings.Contains(o.Message, `service a of region "writes"`) {
 			t.Errorf("%s: %+v", task.Kind, o)

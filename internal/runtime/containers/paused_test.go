@@ -36,7 +36,7 @@ func TestC2_aStartLetsAPausedContainerGoOn(t *testing.T) {
 					w.WriteHeader(http.StatusNoContent)
 				},
 			})
-			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStart, Service: "cache", ContainerID: someID}, nil)
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, Service: "cache", ContainerID: someID}}, nil)
 			if o.Class != c.class || !o.Answered || state != c.then {
 				t.Errorf("%+v, and it is %s", o, state)
 			}

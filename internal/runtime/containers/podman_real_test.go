@@ -88,7 +88,7 @@ func TestP2_stoppedEngineIsUnreachable(t *testing.T) {
 	if f := containers.ReadFailure(err); f.Reason != fleet.ReasonEndpointUnreachable || f.Message == "" {
 		t.Errorf("read failure %+v, want %s", f, fleet.ReasonEndpointUnreachable)
 	}
-	o := e.Execute(ctx, acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStop, ContainerID: "0123"}, nil)
+	o := e.Execute(ctx, acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: "0123"}}, nil)
 	if o.Class != fleet.ClassTransient || !o.Answered || o.Reason != fleet.ReasonEndpointUnreachable {
 		t.Errorf("a task of a stopped engine: %+v, want transient, and nothing that may land later", o)
 	}

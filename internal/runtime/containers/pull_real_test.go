@@ -23,9 +23,9 @@ func TestC4_pullPoliciesAgainstARegistry(t *testing.T) {
 	create := func(pull fleet.PullPolicy) string {
 		t.Helper()
 		doc := &fleet.ServiceDocument{Service: "cache", Name: "kura-pull-eu-cache", Image: name, Digest: "d", StopSignal: "SIGTERM", Pull: pull}
-		o := e.Execute(t.Context(), acme, "kura-pull-eu", fleet.Task{Kind: fleet.TaskPull}, doc)
+		o := e.Execute(t.Context(), acme, "kura-pull-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskPull}}, doc)
 		if o.Class == fleet.ClassOK {
-			o = e.Execute(t.Context(), acme, "kura-pull-eu", fleet.Task{Kind: fleet.TaskCreate, Name: doc.Name}, doc)
+			o = e.Execute(t.Context(), acme, "kura-pull-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: doc.Name}}, doc)
 		}
 		if o.Class != fleet.ClassOK {
 			t.Fatalf("pull %s: %+v", pull, o)
@@ -34,7 +34,7 @@ func TestC4_pullPoliciesAgainstARegistry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o := e.Execute(t.Context(), acme, "kura-pull-eu", fleet.Task{Kind: fleet.TaskRemove, ContainerID: o.ContainerID}, doc); o.Class != fleet.ClassOK {
+		if o := e.Execute(t.Context(), acme, "kura-pull-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: o.ContainerID}}, doc); o.Class != fleet.ClassOK {
 			t.Fatal(o)
 		}
 		return strings.TrimSpace(image)
@@ -65,7 +65,7 @@ func TestC4_pullPoliciesAgainstARegistry(t *testing.T) {
 	}
 
 	doc := &fleet.ServiceDocument{Service: "cache", Name: "kura-pull-eu-cache", Image: registry.Addr() + "/kura/worker:v404", Digest: "d"}
-	o := e.Execute(t.Context(), acme, "kura-pull-eu", fleet.Task{Kind: fleet.TaskPull}, doc)
+	o := e.Execute(t.Context(), acme, "kura-pull-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskPull}}, doc)
 	if o.Class != fleet.ClassRefused || o.Reason != fleet.ReasonImagePullFailed || !strings.Contains(o.Message, "manifest unknown") {
 		t.Errorf("an unknown tag: %+v", o)
 	}

@@ -44,7 +44,7 @@ func TestEnvSets_valuesAreOnlyTheContainers(t *testing.T) {
 	})
 	doc := document()
 	doc.EnvFrom = []string{"upstream"}
-	task := fleet.Task{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}
+	task := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}}
 	for _, refused = range []bool{true, false} {
 		o := e.Execute(t.Context(), acme, "kura-acme-eu", task, doc)
 		if (o.Class == fleet.ClassOK) == refused {
@@ -92,7 +92,7 @@ func TestC10_everyContainerIsConfinedAndRestartedByNobodyElse(t *testing.T) {
 		},
 	})
 	doc := document()
-	if o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}, doc); o.Class != fleet.ClassOK {
+	if o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}}, doc); o.Class != fleet.ClassOK {
 		t.Fatalf("%+v", o)
 	}
 	h := given.HostConfig

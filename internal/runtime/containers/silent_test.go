@@ -48,7 +48,7 @@ func TestG9_aSilentEngineHoldsUpEachCallForItsOwnTimeOnly(t *testing.T) {
 	go func() { _, err := e.List(within(100 * time.Millisecond)); returned <- err }()
 	go func() { returned <- e.Adoptable(within(100*time.Millisecond), someID) }()
 	go func() {
-		o := e.Execute(within(100*time.Millisecond), acme, "i", fleet.Task{Kind: fleet.TaskStop, ContainerID: someID}, nil)
+		o := e.Execute(within(100*time.Millisecond), acme, "i", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: someID}}, nil)
 		returned <- errors.New(o.Message)
 	}()
 	for range 3 {

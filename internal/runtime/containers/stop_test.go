@@ -29,7 +29,7 @@ func TestC6_stopWithoutAnswerWithinItsDeadlineIsTransient(t *testing.T) {
 			<-r.Context().Done()
 		},
 	})
-	o := e.Execute(ctx, acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStop, ContainerID: someID}, nil)
+	o := e.Execute(ctx, acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: someID}}, nil)
 	if o.Class != fleet.ClassTransient || o.Answered || o.Forced {
 		t.Errorf("%+v, want transient and not answered", o)
 	}
@@ -54,7 +54,7 @@ func TestC6_forcedKillOfAnEarlierTryIsSaid(t *testing.T) {
 			exited := inspected("kura-acme-eu-cache", "exited")
 			exited["State"] = map[string]any{"Status": "exited", "ExitCode": c.code, "OOMKilled": c.oom}
 			e := fakeEngine(t, map[string]http.HandlerFunc{"GET /containers/" + someID + "/json": answer(200, exited)})
-			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStop, ContainerID: someID, Tries: c.tries}, nil)
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: someID}, Tries: c.tries}, nil)
 			if o.Class != fleet.ClassOK || o.Forced != c.want {
 				t.Errorf("%+v, want ok, forced %t", o, c.want)
 			}
@@ -66,11 +66,11 @@ func TestC6_forcedKillOfAnEarlierTryIsSaid(t *testing.T) {
 func TestC7_anotherContainersAnswerIsNotOurs(t *testing.T) {
 	other := inspected("another", "running")
 	e := fakeEngine(t, map[string]http.HandlerFunc{"GET /containers/0123/json": answer(200, other)})
-	o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStop, ContainerID: "0123"}, nil)
+	o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: "0123"}}, nil)
 	if o.Class != fleet.ClassOK {
 		t.Errorf("%+v, want ok: no container has this id", o)
 	}
-	o = e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: "dance", ContainerID: "0123"}, nil)
+	o = e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: "dance", ContainerID: "0123"}}, nil)
 	if o.Class != fleet.ClassRefused || o.Reason != fleet.ReasonInvalid {
 		t.Errorf("an unknown task: %+v, want refused", o)
 	}

@@ -16,8 +16,8 @@ import (
 // Somebody may take a name between our look and our call. Docker answers 409 and
 // Podman 500: who holds the name then decides.
 func TestC4_nameTakenMeanwhile(t *testing.T) {
-	create := fleet.Task{Kind: fleet.TaskCreate, Name: "kura-acme-eu-cache", Digest: "d1"}
-	rename := fleet.Task{Kind: fleet.TaskRename, ContainerID: someID, Name: "kura-acme-eu-cache"}
+	create := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: "kura-acme-eu-cache", Digest: "d1"}}
+	rename := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRename, ContainerID: someID, Name: "kura-acme-eu-cache"}}
 	foreigner := inspected("kura-acme-eu-cache", "running")
 	foreigner["Config"] = map[string]any{"Labels": map[string]string{"dev.kura/environment": "production"}}
 	another := inspected("kura-acme-eu-cache", "running")
@@ -90,7 +90,7 @@ func TestC12_takenPortIsRefusedBeforeTheStart(t *testing.T) {
 				"GET /containers/json":                  answer(200, []any{other}),
 				"POST /containers/" + someID + "/start": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 			})
-			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStart, ContainerID: someID}, document())
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: someID}}, document())
 			if refused := o.Reason == fleet.ReasonPortTaken && o.Port == 20001 && o.Class == fleet.ClassRefused; refused != c.refused || !refused && o.Class != fleet.ClassOK {
 				t.Errorf("%+v, want refused %t", o, c.refused)
 			}
@@ -134,7 +134,7 @@ func TestC12_theEnginesWordsTellThePortThatAProcessHas(t *testing.T) {
 				"GET /containers/json":                  answer(200, []any{}),
 				"POST /containers/" + someID + "/start": refusal(500, words),
 			})
-			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskStart, ContainerID: someID}, document())
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: someID}}, document())
 			if o.Class != fleet.ClassRefused || o.Reason != c.reason || o.Port != c.port || !o.Answered || !strings.Contains(o.Message, words) {
 				t.Errorf("%+v, want %s of port %d with the engine's words", o, c.reason, c.port)
 			}

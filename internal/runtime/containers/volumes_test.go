@@ -41,7 +41,7 @@ func TestC13_thePresentDocumentDecidesWhichVolumesStay(t *testing.T) {
 					w.WriteHeader(http.StatusNoContent)
 				},
 			})
-			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Kind: fleet.TaskRemoveVolumes}, c.doc)
+			o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemoveVolumes}}, c.doc)
 			slices.Sort(removed)
 			if d := cmp.Diff(c.removed, removed); d != "" || o.Class != fleet.ClassOK {
 				t.Errorf("%+v, removed (-want +got):\n%s", o, d)

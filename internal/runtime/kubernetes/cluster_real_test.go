@@ -146,11 +146,11 @@ func (r *rig) answered(task fleet.Task, doc fleet.KubeDocument) (o fleet.Outcome
 }
 
 func (r *rig) apply(doc fleet.KubeDocument, uid string) fleet.Outcome {
-	return r.execute(fleet.Task{ID: "t", Kind: fleet.TaskApply, Name: doc.Name, UID: uid, Digest: doc.Revision}, doc)
+	return r.execute(fleet.Task{ID: "t", Effect: fleet.Effect{Kind: fleet.TaskApply, Name: doc.Name, UID: uid, Digest: doc.Revision}}, doc)
 }
 
 func (r *rig) delete(doc fleet.KubeDocument, uid string) fleet.Outcome {
-	return r.execute(fleet.Task{ID: "t", Kind: fleet.TaskDelete, Name: doc.Name, UID: uid}, doc)
+	return r.execute(fleet.Task{ID: "t", Effect: fleet.Effect{Kind: fleet.TaskDelete, Name: doc.Name, UID: uid}}, doc)
 }
 
 // applied applies and returns what is seen then.

@@ -289,7 +289,7 @@ func lostLabel(r *rig) {
 	if n := r.proxy.Count(writes); n > 0 {
 		r.Errorf("%d writes to what lost its label: %+v", n, r.proxy.Calls())
 	}
-	r.ok(r.execute(fleet.Task{ID: "t", Kind: fleet.TaskDelete, Name: "a", UID: uid, Adopted: true}, doc))
+	r.ok(r.execute(fleet.Task{ID: "t", Effect: fleet.Effect{Kind: fleet.TaskDelete, Name: "a", UID: uid, Adopted: true}}, doc))
 }
 
 func relabelled(r *rig) {
@@ -412,7 +412,7 @@ func adopted(r *rig) {
 		}
 	}
 	// The other tool applied its revision: that is a field to take over deliberately.
-	take := fleet.Task{ID: "t", Kind: fleet.TaskApply, Name: "a", UID: adoption.UID, Adopted: true, Digest: doc.Revision}
+	take := fleet.Task{ID: "t", Effect: fleet.Effect{Kind: fleet.TaskApply, Name: "a", UID: adoption.UID, Adopted: true, Digest: doc.Revision}}
 	r.is(r.execute(take, doc), fleet.ClassRefused, fleet.ReasonFieldConflict, true, fleet.KubeAnnotationRevision, "tuist-server", "force_conflicts")
 	doc.Force = true
 	r.ok(r.execute(take, doc))

@@ -81,7 +81,7 @@ func TestK4_whatWasRelabelledSinceItWasLookedAtIsNotDeleted(t *testing.T) {
 			}
 			defer cluster.Close()
 			remove := func() fleet.Outcome {
-				return cluster.Execute(t.Context(), fleet.ServerKey{Account: "acme", Region: "eu"}, fleet.Task{Kind: fleet.TaskDelete, Name: "a", UID: "uid-1"}, fleet.KubeDocument{Namespace: "kura", Name: "a"})
+				return cluster.Execute(t.Context(), fleet.ServerKey{Account: "acme", Region: "eu"}, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskDelete, Name: "a", UID: "uid-1"}}, fleet.KubeDocument{Namespace: "kura", Name: "a"})
 			}
 			changes := 0
 			s.looked = func() {

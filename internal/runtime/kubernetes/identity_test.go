@@ -126,7 +126,7 @@ func TestK9_anotherNamespaceOfTheNameIsNotReadAndNothingIsDoneInIt(t *testing.T)
 	refused := func(what string, reason fleet.Reason) {
 		t.Helper()
 		_, before := twins.counted()
-		for _, task := range []fleet.Task{{Kind: fleet.TaskApply, Name: "i"}, {Kind: fleet.TaskDelete, Name: "i", UID: "x"}} {
+		for _, task := range []fleet.Task{{Effect: fleet.Effect{Kind: fleet.TaskApply, Name: "i"}}, {Effect: fleet.Effect{Kind: fleet.TaskDelete, Name: "i", UID: "x"}}} {
 			if o := c.Execute(t.Context(), key, task, doc); o.Class != fleet.ClassTransient || o.Reason != reason || !o.Answered {
 				t.Errorf("%s, %s: %+v, want %s", what, task.Kind, o, reason)
 			}

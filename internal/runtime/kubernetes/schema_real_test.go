@@ -63,8 +63,8 @@ func TestK3_whatAnOldSchemaLacksIsLeftOutAndToldUntilItIsUpgraded(t *testing.T) 
 		t.Errorf("a read for the API without the type: %+v, %v", seen, err)
 	}
 	const uid = "11111111-2222-3333-4444-555555555555"
-	r.is(r.answered(fleet.Task{ID: "t", Kind: fleet.TaskApply, Name: doc.Name, UID: uid, Digest: doc.Revision}, doc), fleet.ClassTransient, fleet.ReasonTypeNotServed, true, "CustomResourceDefinition")
-	r.is(r.answered(fleet.Task{ID: "t", Kind: fleet.TaskDelete, Name: doc.Name, UID: uid}, doc), fleet.ClassTransient, fleet.ReasonTypeNotServed, true)
+	r.is(r.answered(fleet.Task{ID: "t", Effect: fleet.Effect{Kind: fleet.TaskApply, Name: doc.Name, UID: uid, Digest: doc.Revision}}, doc), fleet.ClassTransient, fleet.ReasonTypeNotServed, true, "CustomResourceDefinition")
+	r.is(r.answered(fleet.Task{ID: "t", Effect: fleet.Effect{Kind: fleet.TaskDelete, Name: doc.Name, UID: uid}}, doc), fleet.ClassTransient, fleet.ReasonTypeNotServed, true)
 	must(t, s.InstallCRD(t.Context()))
 	r.readable()
 	r.applied(doc, "")

@@ -69,7 +69,7 @@ func killedAfterGrace(x *trial) {
 	})
 	id := x.running(doc)
 	began := time.Now()
-	o := x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(2), Tries: 1}, doc)
+	o := x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(2)}, Tries: 1}, doc)
 	if took := time.Since(began); took < 2*time.Second || took > 30*time.Second {
 		x.Errorf("the stop took %s, want its grace of 2 s and a little", took)
 	}
@@ -78,7 +78,7 @@ func killedAfterGrace(x *trial) {
 	}
 	x.wantState(doc.Name, id, fleet.ContainerExited)
 	// A second try finds it killed, and cannot know who did it but by its own first.
-	if o := x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(2), Tries: 2}, doc); !o.Forced {
+	if o := x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(2)}, Tries: 2}, doc); !o.Forced {
 		x.Error("the second try of a forced stop does not say so")
 	}
 }
@@ -89,7 +89,7 @@ func ownSignal(x *trial) {
 		d.Env, d.StopSignal = map[string]string{"WORKER_IGNORE_TERM": "1"}, "SIGUSR1"
 	})
 	id := x.running(doc)
-	if o := x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(30), Tries: 1}, doc); o.Forced {
+	if o := x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(30)}, Tries: 1}, doc); o.Forced {
 		x.Error("the stop was forced")
 	}
 	if got := x.wantState(doc.Name, id, fleet.ContainerExited); got.ExitCode != 0 {
@@ -103,7 +103,7 @@ func frozen(x *trial) {
 	id := x.running(doc)
 	x.freeze(id)
 	x.wantState(doc.Name, id, fleet.ContainerPaused)
-	if o := x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10), Tries: 1}, doc); o.Forced {
+	if o := x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, Tries: 1}, doc); o.Forced {
 		x.Error("the stop was forced")
 	}
 	x.wantState(doc.Name, id, fleet.ContainerExited)
@@ -118,9 +118,9 @@ func goesOn(x *trial) {
 	if got := x.wantState(doc.Name, id, fleet.ContainerPaused); got.Ports["8080/tcp"] != doc.Ports[0].Host {
 		x.Errorf("a paused container publishes %v, want 8080/tcp on %d", got.Ports, doc.Ports[0].Host)
 	}
-	x.wantOutcome(x.do(x.staging, fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc), fleet.ClassTransient, fleet.ReasonDrifted)
+	x.wantOutcome(x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id}}, doc), fleet.ClassTransient, fleet.ReasonDrifted)
 	for range 2 {
-		x.ok(fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc)
+		x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: id}}, doc)
 		x.wantState(doc.Name, id, fleet.ContainerRunning)
 	}
 	x.wantAnswer(doc, "v1")
@@ -150,7 +150,7 @@ func hostPaths(x *trial) {
 	for _, path := range []string{outside, link, x.mounts + "/../etc", x.mounts + "-other", "/", "relative"} {
 		doc := mounting(path)
 		for _, kind := range []fleet.TaskKind{fleet.TaskPull, fleet.TaskCreate} { // before anything is pulled
-			o := x.do(x.staging, fleet.Task{Kind: kind, Name: doc.Name, Digest: doc.Digest}, doc)
+			o := x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: kind, Name: doc.Name, Digest: doc.Digest}}, doc)
 			x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForbidden, path, x.mounts)
 		}
 	}
@@ -164,14 +164,14 @@ func hostPaths(x *trial) {
 		x.Errorf("the mounted file reads %q", got)
 	}
 	// The folder becomes a link to elsewhere while the container is stopped.
-	x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, doc)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}}, doc)
 	if err := os.RemoveAll(good); err != nil {
 		x.Fatal(err)
 	}
 	if err := os.Symlink(outside, good); err != nil {
 		x.Fatal(err)
 	}
-	x.wantOutcome(x.do(x.staging, fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc), fleet.ClassRefused, fleet.ReasonForbidden, good)
+	x.wantOutcome(x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: id}}, doc), fleet.ClassRefused, fleet.ReasonForbidden, good)
 }
 
 // exchanged: C10. Somebody exchanges a folder for a link to elsewhere and back without a
@@ -204,20 +204,20 @@ func exchanged(x *trial) {
 			d.RestartMark = fmt.Sprint(n)
 			d.Volumes = []fleet.VolumeDocument{{Source: path, HostPath: true, Path: "/host", ReadOnly: true}}
 		})
-		create := fleet.Task{Kind: fleet.TaskCreate, Service: doc.Service, Name: doc.Name, Digest: doc.Digest}
+		create := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Service: doc.Service, Name: doc.Name, Digest: doc.Digest}}
 		o := x.do(x.staging, create, doc)
 		for ; o.Class != fleet.ClassOK; o = x.do(x.staging, create, doc) { // until it looks as it should
 			x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForbidden, path)
 		}
 		id := o.ContainerID
-		o = x.do(x.staging, fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc)
+		o = x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: id}}, doc)
 		switch {
 		case o.Class == fleet.ClassOK:
 			runs++
 			if got := x.get(doc, "/file?name=/host/hello"); got != "inside" {
 				x.Fatalf("round %d: the container reads %q", n, got)
 			}
-			x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, doc)
+			x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}}, doc)
 		case strings.Contains(o.Message, "was exchanged"):
 			removed++
 			if got := x.list(x.staging); len(got) != 0 {
@@ -227,7 +227,7 @@ func exchanged(x *trial) {
 		default:
 			refused++
 		}
-		x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)
+		x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id}}, doc)
 	}
 	x.Logf("of 20 containers %d ran, %d were removed after the engine had mounted something else, %d were refused", runs, removed, refused)
 }
@@ -280,7 +280,7 @@ func variablesAndLimits(x *trial) {
 	}
 
 	unknown := x.doc("other", x.target.V1, func(d *fleet.ServiceDocument) { d.EnvFrom = []string{"nothing"} })
-	o := x.do(x.staging, fleet.Task{Kind: fleet.TaskCreate, Name: unknown.Name, Digest: unknown.Digest}, unknown)
+	o := x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: unknown.Name, Digest: unknown.Digest}}, unknown)
 	x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonInvalid, "nothing", "secrets")
 }
 
@@ -289,7 +289,7 @@ func missingImage(x *trial) {
 	for _, pull := range []fleet.PullPolicy{fleet.PullMissing, fleet.PullAlways, fleet.PullNever} {
 		doc := x.doc("cache", "localhost:1/kura/nothing:v9", func(d *fleet.ServiceDocument) { d.Pull = pull })
 		began := time.Now()
-		o := x.do(x.staging, fleet.Task{Kind: fleet.TaskPull, Digest: doc.Digest}, doc)
+		o := x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskPull, Digest: doc.Digest}}, doc)
 		x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonImagePullFailed, "localhost:1/kura/nothing:v9")
 		x.Logf("pull %s, %s: %s", pull, time.Since(began).Round(time.Millisecond), o.Message)
 	}
@@ -316,7 +316,7 @@ func startRefused(x *trial) {
 	} {
 		doc := x.doc("cache", x.target.V1, c.change)
 		id := x.create(doc, doc.Name)
-		o := x.do(x.staging, fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc)
+		o := x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: id}}, doc)
 		reason := fleet.ReasonStartFailed
 		if c.port != 0 {
 			reason = fleet.ReasonPortTaken
@@ -326,8 +326,8 @@ func startRefused(x *trial) {
 			x.Errorf("port %d, want %d", o.Port, c.port)
 		}
 		x.Log(o.Message)
-		x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(1)}, doc)
-		x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)
+		x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(1)}}, doc)
+		x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id}}, doc)
 	}
 	x.wantAnswer(taken, "v1")
 }

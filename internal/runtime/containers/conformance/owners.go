@@ -33,11 +33,11 @@ func foreignContainer(x *trial) {
 			x.Errorf("listing (-want +got):\n%s", d)
 		}
 		for _, task := range []fleet.Task{
-			{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest},
-			{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(1)},
-			{Kind: fleet.TaskRename, ContainerID: id, Name: doc.RetiredName()},
-			{Kind: fleet.TaskStart, ContainerID: id},
-			{Kind: fleet.TaskRemove, ContainerID: id},
+			{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}},
+			{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(1)}},
+			{Effect: fleet.Effect{Kind: fleet.TaskRename, ContainerID: id, Name: doc.RetiredName()}},
+			{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: id}},
+			{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id}},
 		} {
 			o := x.do(x.staging, task, doc)
 			x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForeignInstance, doc.Name)
@@ -57,12 +57,12 @@ func twoEnvironments(x *trial) {
 	staging := x.doc("cache", x.target.V1, func(d *fleet.ServiceDocument) { d.Name += "-staging" })
 	production := x.doc("cache", x.target.V2)
 	stagingID := x.running(staging)
-	create := fleet.Task{Kind: fleet.TaskCreate, Name: production.Name, Digest: production.Digest}
+	create := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: production.Name, Digest: production.Digest}}
 	made := x.do(x.production, create, production)
 	if made.Class != fleet.ClassOK {
 		x.Fatalf("production's create: %+v", made)
 	}
-	x.wantOutcome(x.do(x.production, fleet.Task{Kind: fleet.TaskStart, ContainerID: made.ContainerID}, production), fleet.ClassOK, "")
+	x.wantOutcome(x.do(x.production, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: made.ContainerID}}, production), fleet.ClassOK, "")
 
 	for _, c := range []struct {
 		name string
@@ -77,7 +77,7 @@ func twoEnvironments(x *trial) {
 		}
 	}
 	for _, kind := range []fleet.TaskKind{fleet.TaskStop, fleet.TaskRemove} {
-		o := x.do(x.production, fleet.Task{Kind: kind, ContainerID: stagingID, Grace: grace(1)}, production)
+		o := x.do(x.production, fleet.Task{Effect: fleet.Effect{Kind: kind, ContainerID: stagingID, Grace: grace(1)}}, production)
 		x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForeignInstance, "environment staging")
 	}
 	x.wantAnswer(staging, "v1")
@@ -93,9 +93,9 @@ func foreignVolume(x *trial) {
 	doc := x.doc("cache", x.target.V1, func(d *fleet.ServiceDocument) {
 		d.Volumes = []fleet.VolumeDocument{{Source: name, Path: "/data"}}
 	})
-	o := x.do(x.staging, fleet.Task{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}, doc)
+	o := x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: doc.Name, Digest: doc.Digest}}, doc)
 	x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForeignInstance, name, "not made by kurad")
-	x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemoveVolumes}}, nil)
 	x.wantVolumes(name)
 }
 
@@ -116,9 +116,9 @@ func volumes(x *trial) {
 		x.Error("a read-only volume was written to")
 	}
 	// In use: nothing is lost, and it is tried again.
-	x.wantOutcome(x.do(x.staging, fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil), fleet.ClassTransient, fleet.ReasonRemoveFailed)
-	x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, doc)
-	x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)
+	x.wantOutcome(x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemoveVolumes}}, nil), fleet.ClassTransient, fleet.ReasonRemoveFailed)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}}, doc)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id}}, doc)
 	x.wantVolumes(kept, later, lost, given)
 
 	next := x.doc("cache", x.target.V2, func(d *fleet.ServiceDocument) { d.Volumes = doc.Volumes })
@@ -126,17 +126,17 @@ func volumes(x *trial) {
 	if got := x.get(next, "/file?name=/kept/file"); got != "data" {
 		x.Errorf("the volume of the container before holds %q", got)
 	}
-	x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}, next)
-	x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, next)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(10)}}, next)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id}}, next)
 
 	// What the document says now counts, not what it said when the volume was made.
 	present := *next
 	present.Volumes = []fleet.VolumeDocument{{Source: later, Path: "/later", Retain: true}, {Source: given, Path: "/given"}}
 	for range 2 {
-		x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, &present)
+		x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemoveVolumes}}, &present)
 		x.wantVolumes(kept, later)
 	}
-	x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemoveVolumes}}, nil)
 	x.wantVolumes(kept)
 }
 
@@ -179,14 +179,14 @@ func selfRun(x *trial) {
 // volumes without a name, too.
 func adoptedVolumes(x *trial) {
 	id := x.unlabelled("by-hand", nil)
-	x.ok(fleet.Task{Kind: fleet.TaskStart, ContainerID: id, Adopted: true}, nil)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: id, Adopted: true}}, nil)
 	mounts := x.inspect(id).Container.Mounts
 	if len(mounts) != 1 || mounts[0].Name == "" {
 		x.Fatalf("mounts %+v, want one anonymous volume", mounts)
 	}
-	x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(5), Adopted: true}, nil)
-	x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id, Adopted: true}, nil)
-	x.ok(fleet.Task{Kind: fleet.TaskRemoveVolumes}, nil)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(5), Adopted: true}}, nil)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id, Adopted: true}}, nil)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemoveVolumes}}, nil)
 	if _, err := x.engine.VolumeInspect(x.ctx(), mounts[0].Name, client.VolumeInspectOptions{}); err != nil {
 		x.Fatalf("the anonymous volume of an adopted container: %v", err)
 	}

@@ -71,7 +71,7 @@ func lifecycle(x *trial) {
 	}
 	id := x.create(doc, doc.Name)
 	x.wantState(doc.Name, id, fleet.ContainerCreated)
-	x.ok(fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: id}}, doc)
 	x.wantAnswer(doc, "v1")
 	got := x.wantState(doc.Name, id, fleet.ContainerRunning)
 	if got.Service != "cache" || got.Digest != doc.Digest || got.Account != x.key.Account || got.Region != x.key.Region || got.Image != doc.Image || got.Foreign != "" {
@@ -86,9 +86,9 @@ func lifecycle(x *trial) {
 	if got.ExitCode != 137 || got.Started == nil || got.Finished == nil || got.Finished.Before(*got.Started) {
 		x.Errorf("a killed container reads exit %d, started %v, finished %v", got.ExitCode, got.Started, got.Finished)
 	}
-	x.ok(fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: id}}, doc)
 	x.wantAnswer(doc, "v1")
-	x.ok(fleet.Task{Kind: fleet.TaskStart, ContainerID: id}, doc) // it runs already
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: id}}, doc) // it runs already
 }
 
 // listingsKeep: C3, L59.
@@ -129,11 +129,11 @@ func replace(x *trial) {
 	}
 	x.wantAnswer(old, "v1") // what may fail has cost nobody anything
 	steps := []fleet.Task{
-		{Kind: fleet.TaskStop, ContainerID: oldID, Grace: grace(10)},
-		{Kind: fleet.TaskRename, ContainerID: oldID, Name: next.RetiredName()},
-		{Kind: fleet.TaskRename, ContainerID: nextID, Name: next.Name},
-		{Kind: fleet.TaskStart, ContainerID: nextID},
-		{Kind: fleet.TaskRemove, ContainerID: oldID},
+		{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: oldID, Grace: grace(10)}},
+		{Effect: fleet.Effect{Kind: fleet.TaskRename, ContainerID: oldID, Name: next.RetiredName()}},
+		{Effect: fleet.Effect{Kind: fleet.TaskRename, ContainerID: nextID, Name: next.Name}},
+		{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: nextID}},
+		{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: oldID}},
 	}
 	for _, step := range steps {
 		for range 2 {
@@ -155,7 +155,7 @@ func createTaken(x *trial) {
 	first := x.doc("cache", x.target.V1)
 	second := x.doc("cache", x.target.V2, func(d *fleet.ServiceDocument) { d.Ports = first.Ports })
 	leftID := x.create(first, first.TemporaryName())
-	x.ok(fleet.Task{Kind: fleet.TaskStart, ContainerID: leftID}, first)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, ContainerID: leftID}}, first)
 	newID := x.create(second, second.TemporaryName())
 	if newID == leftID {
 		x.Error("the container of another document was taken for the new one")
@@ -163,9 +163,9 @@ func createTaken(x *trial) {
 	x.wantState(second.TemporaryName(), newID, fleet.ContainerCreated)
 
 	x.create(first, first.Name)
-	o := x.do(x.staging, fleet.Task{Kind: fleet.TaskCreate, Name: second.Name, Digest: second.Digest}, second)
+	o := x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: second.Name, Digest: second.Digest}}, second)
 	x.wantOutcome(o, fleet.ClassTransient, fleet.ReasonDrifted)
-	o = x.do(x.staging, fleet.Task{Kind: fleet.TaskCreate, Name: first.Name, Digest: "of yesterday"}, first)
+	o = x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Name: first.Name, Digest: "of yesterday"}}, first)
 	x.wantOutcome(o, fleet.ClassTransient, fleet.ReasonDrifted)
 }
 
@@ -173,16 +173,16 @@ func createTaken(x *trial) {
 func gone(x *trial) {
 	doc := x.doc("cache", x.target.V1)
 	id := x.create(doc, doc.Name)
-	x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id}}, doc)
 	for range 2 {
-		x.ok(fleet.Task{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(1)}, doc)
-		x.ok(fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)
+		x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: id, Grace: grace(1)}}, doc)
+		x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id}}, doc)
 	}
 	for _, kind := range []fleet.TaskKind{fleet.TaskStart, fleet.TaskRename} {
-		o := x.do(x.staging, fleet.Task{Kind: kind, ContainerID: id, Name: doc.Name}, doc)
+		o := x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: kind, ContainerID: id, Name: doc.Name}}, doc)
 		x.wantOutcome(o, fleet.ClassTransient, fleet.ReasonDrifted)
 	}
-	x.wantOutcome(x.do(x.staging, fleet.Task{Kind: fleet.TaskStart}, doc), fleet.ClassTransient, fleet.ReasonDrifted)
+	x.wantOutcome(x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart}}, doc), fleet.ClassTransient, fleet.ReasonDrifted)
 }
 
 // renameTaken: the holder of the name decides.
@@ -190,12 +190,12 @@ func renameTaken(x *trial) {
 	doc := x.doc("cache", x.target.V1)
 	id := x.create(doc, doc.TemporaryName())
 	x.create(doc, doc.Name)
-	o := x.do(x.staging, fleet.Task{Kind: fleet.TaskRename, ContainerID: id, Name: doc.Name}, doc)
+	o := x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRename, ContainerID: id, Name: doc.Name}}, doc)
 	x.wantOutcome(o, fleet.ClassTransient, fleet.ReasonDrifted)
 
 	foreign := x.name("somebodys")
 	x.foreign(foreign, nil)
-	o = x.do(x.staging, fleet.Task{Kind: fleet.TaskRename, ContainerID: id, Name: foreign}, doc)
+	o = x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRename, ContainerID: id, Name: foreign}}, doc)
 	x.wantOutcome(o, fleet.ClassRefused, fleet.ReasonForeignInstance)
 }
 
@@ -203,7 +203,7 @@ func renameTaken(x *trial) {
 func removeRunning(x *trial) {
 	doc := x.doc("cache", x.target.V1)
 	id := x.running(doc)
-	o := x.do(x.staging, fleet.Task{Kind: fleet.TaskRemove, ContainerID: id}, doc)
+	o := x.do(x.staging, fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRemove, ContainerID: id}}, doc)
 	x.wantOutcome(o, fleet.ClassTransient, fleet.ReasonDrifted)
 	x.wantAnswer(doc, "v1")
 }

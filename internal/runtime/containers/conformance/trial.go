@@ -146,7 +146,7 @@ func (x *trial) ok(task fleet.Task, doc *fleet.ServiceDocument) fleet.Outcome {
 
 func (x *trial) create(doc *fleet.ServiceDocument, name string) string {
 	x.Helper()
-	o := x.ok(fleet.Task{Kind: fleet.TaskCreate, Service: doc.Service, Name: name, Digest: doc.Digest}, doc)
+	o := x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskCreate, Service: doc.Service, Name: name, Digest: doc.Digest}}, doc)
 	if len(o.ContainerID) != 64 {
 		x.Fatalf("create %s answered the id %q", name, o.ContainerID)
 	}
@@ -156,7 +156,7 @@ func (x *trial) create(doc *fleet.ServiceDocument, name string) string {
 func (x *trial) running(doc *fleet.ServiceDocument) string {
 	x.Helper()
 	id := x.create(doc, doc.Name)
-	x.ok(fleet.Task{Kind: fleet.TaskStart, Service: doc.Service, ContainerID: id}, doc)
+	x.ok(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStart, Service: doc.Service, ContainerID: id}}, doc)
 	x.wantAnswer(doc, "")
 	return id
 }
