@@ -2,6 +2,6 @@
 
 package reconcile_test
 
-// refusedServers are fewer under the race detector, which makes them many times slower;
-// `make test` takes those of depth_real_test.go without it as well.
+// refusedServers are fewer under the race detector, which makes them many times slower:
+// `make test` takes those of depth_real_test.go, without it.
 const refusedServers = 200
