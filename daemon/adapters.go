@@ -164,7 +164,7 @@ func readEnvSet(path string) (map[string]string, error) {
 	return set, lines.Err()
 }
 
-// Region implements server.Runtimes: it says at which field a region asks for what this
+// Region implements declare.Runtimes: it says at which field a region asks for what this
 // daemon does not have.
 func (r *runtimes) Region(region fleet.Region) error {
 	var v fleet.Invalid
@@ -186,7 +186,7 @@ func (r *runtimes) Region(region fleet.Region) error {
 
 func known(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
-// PortRange implements server.Runtimes.
+// PortRange implements declare.Runtimes.
 func (r *runtimes) PortRange(region fleet.Region) (first, last int, ok bool) {
 	if region.Containers == nil {
 		return 0, 0, false

@@ -47,7 +47,7 @@ func openClusters(kubeconfig string, flags []string, env fleet.Environment, log 
 // Clusters implements server.Runtimes.
 func (r *runtimes) Clusters() []string { return slices.Sorted(maps.Keys(r.clusters)) }
 
-// Instance implements server.Runtimes.
+// Instance implements declare.Runtimes.
 func (r *runtimes) Instance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
 	c := r.clusters[doc.Cluster]
 	if c == nil {

@@ -36,11 +36,11 @@ func TestH8_P15_L5_L33_aChangedPatternMovesEveryInstanceOnceItsNewHostAnswers(t 
 	}
 	for _, dry := range []bool{true, false} {
 		warnings := k.putTemplate("public", pattern, api.PutOptions{DryRun: dry}).Warnings
-		if !slices.ContainsFunc(warnings, func(w api.Warning) bool { return w.Code == api.WarnHostsMove }) {
+		if !slices.ContainsFunc(warnings, func(w fleet.Warning) bool { return w.Code == fleet.WarnHostsMove }) {
 			t.Errorf("dry run %v: no warning says that hosts move: %+v", dry, warnings)
 		}
 		// Instances route aliases (K7).
-		if slices.ContainsFunc(warnings, func(w api.Warning) bool { return w.Code == api.WarnNoAlias }) {
+		if slices.ContainsFunc(warnings, func(w fleet.Warning) bool { return w.Code == fleet.WarnNoAlias }) {
 			t.Errorf("dry run %v: a warning says that old hosts are not routed: %+v", dry, warnings)
 		}
 	}

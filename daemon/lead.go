@@ -148,13 +148,13 @@ func (d *daemon) serveMandate(ctx context.Context, leadership kv.Leadership) err
 	t.loop = reconcile.New(reconcile.Config{
 		Environment: d.env, Store: turnStore{d.records.Fenced(leadership.Guard()), d.view, t.end}, Probes: t.watcher,
 		Leadership: t, Runtimes: d.runtimes.loop(), Clusters: d.runtimes.clusterLoop(), ReadFailure: d.runtimes.readFailure, Log: d.log.Named("reconcile"),
-		Tick: d.options.tick, NewPort: d.api.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
+		Tick: d.options.tick, NewPort: d.declare.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
 	})
 	d.mandate.Store(t) // first: a change that is heard from now on must find the loop
 	defer d.mandate.Store(nil)
 	group.Go(func() error { t.watcher.Run(ctx); return nil })
 	group.Go(func() error { d.declared.Run(ctx); return nil })
-	group.Go(func() error { d.api.GiveBackEvery(ctx, time.Hour); return nil })
+	group.Go(func() error { d.declare.GiveBackEvery(ctx, time.Hour); return nil })
 	group.Go(func() error { return t.loop.Run(ctx) })
 	d.log.Info("kurad leads", "address", d.advertised)
 	err = group.Wait()

@@ -94,7 +94,7 @@ func (l *lister) unanswered(begun time.Time, err error) fleet.Listing {
 	return fleet.Listing{Endpoint: l.name, Begun: begun, Unreadable: &f}
 }
 
-// Containers implements server.Runtimes.
+// Containers implements declare.Runtimes.
 func (r *runtimes) Containers(ctx context.Context, endpoint string, maxAge time.Duration) fleet.Listing {
 	l := r.listers[endpoint]
 	if l == nil {
@@ -105,7 +105,7 @@ func (r *runtimes) Containers(ctx context.Context, endpoint string, maxAge time.
 	return l.listing(ctx, maxAge)
 }
 
-// Adoptable implements server.Runtimes.
+// Adoptable implements declare.Runtimes.
 func (r *runtimes) Adoptable(ctx context.Context, endpoint, id string) error {
 	e := r.containers[endpoint]
 	if e == nil {

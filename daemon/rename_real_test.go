@@ -103,15 +103,15 @@ func (k *kurad) putAccount(a fleet.Account, opts ...api.PutOptions) api.Written[
 }
 
 // wantMoves checks that warnings say what moves where, and that nothing else is meant.
-func wantMoves(t *testing.T, warnings []api.Warning, moves ...*moving) {
+func wantMoves(t *testing.T, warnings []fleet.Warning, moves ...*moving) {
 	t.Helper()
-	var codes []api.WarningCode
+	var codes []fleet.WarningCode
 	text := ""
 	for _, w := range warnings {
 		codes = append(codes, w.Code)
 		text += w.Detail + "\n"
 	}
-	if d := cmp.Diff([]api.WarningCode{api.WarnHostsMove, api.WarnNoAlias}, codes); d != "" {
+	if d := cmp.Diff([]fleet.WarningCode{fleet.WarnHostsMove, fleet.WarnNoAlias}, codes); d != "" {
 		t.Errorf("warnings (-want +got):\n%s\n%s", d, text)
 	}
 	for _, m := range moves {
@@ -232,7 +232,7 @@ func TestH8_L33_aRenamedAccountMovesOnceItsNewHostAnswers(t *testing.T) {
 
 	// Back within the period, and forth again.
 	back := k.putAccount(fleet.Account{ID: "ren"})
-	if len(back.Warnings) == 0 || back.Warnings[0].Code != api.WarnHostsMove {
+	if len(back.Warnings) == 0 || back.Warnings[0].Code != fleet.WarnHostsMove {
 		t.Errorf("warnings of the way back: %+v", back.Warnings)
 	}
 	k.until(m.key, "moves back", func(v fleet.ServerView) bool {
@@ -309,7 +309,7 @@ func TestH8_aDocumentThatNamesTheHostIsReplacedByARename(t *testing.T) {
 	w := k.putAccount(fleet.Account{ID: "nam", Handle: "named"}, api.PutOptions{DryRun: true})
 	var replaced string
 	for _, warning := range w.Warnings {
-		if warning.Code == api.WarnReplace {
+		if warning.Code == fleet.WarnReplace {
 			replaced = warning.Detail
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
+	"github.com/kurafleet/terraform-provider-kura/internal/declare"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
@@ -134,6 +135,7 @@ type daemon struct {
 	declared   *declaredProbes
 	runtimes   *runtimes
 	mandate    standing // what runs while this kurad leads
+	declare    *declare.Declarer
 	api        *server.Server
 	audit      *audit.Trail
 	anchors    *anchors // of the audit log; nil until it was compared with them
@@ -243,10 +245,14 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 		log.Warn("kurads of the same store on other machines cannot ask this one while it leads: it advertises a loopback address; give --advertise", "address", d.advertised)
 	}
 	tokens := server.NewTokens(records, time.Now)
+	d.declare = declare.New(declare.Config{
+		Records: records, View: d.view, Environment: env, Runtimes: rts, KubeListings: d.mandate.KubeListings,
+		Logger: log.Named("declare"), Now: time.Now, AliasPeriod: o.aliasPeriod,
+	})
 	d.api, err = server.New(server.Config{
-		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.mandate, Runtimes: rts, Declared: d.declared,
+		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.mandate, Runtimes: rts, Declare: d.declare, Declared: d.declared,
 		Leader: &d.mandate, PeerTLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: peers},
-		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now, AliasPeriod: o.aliasPeriod,
+		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build the API: %w", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 var _ ourResource = (*accountResource)(nil)
@@ -24,7 +25,7 @@ func newAccountResource() resource.Resource {
 			found, err := c.GetAccount(ctx, m.ID.ValueString())
 			return flattenAccount(found.Account), found.Generation, err
 		},
-		put: func(ctx context.Context, c *api.Client, m accountModel, o api.PutOptions) (accountModel, int64, []api.Warning, error) {
+		put: func(ctx context.Context, c *api.Client, m accountModel, o api.PutOptions) (accountModel, int64, []fleet.Warning, error) {
 			w, err := c.PutAccount(ctx, m.expand(), o)
 			return flattenAccount(w.Object.Account), w.Object.Generation, w.Warnings, err
 		},

@@ -28,7 +28,7 @@ func newCacheEndpointResource() resource.Resource {
 			found, err := c.GetCacheEndpoint(ctx, m.expand())
 			return flattenCacheEndpoint(found.CacheEndpoint), found.Generation, err
 		},
-		put: func(ctx context.Context, c *api.Client, m cacheEndpointModel, o api.PutOptions) (cacheEndpointModel, int64, []api.Warning, error) {
+		put: func(ctx context.Context, c *api.Client, m cacheEndpointModel, o api.PutOptions) (cacheEndpointModel, int64, []fleet.Warning, error) {
 			w, err := c.PutCacheEndpoint(ctx, m.expand(), o)
 			return flattenCacheEndpoint(w.Object.CacheEndpoint), w.Object.Generation, w.Warnings, err
 		},

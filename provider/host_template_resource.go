@@ -25,7 +25,7 @@ func newHostTemplateResource() resource.Resource {
 			found, err := c.GetHostTemplate(ctx, m.Name.ValueString())
 			return flattenHostTemplate(found), found.Generation, err
 		},
-		put: func(ctx context.Context, c *api.Client, m hostTemplateModel, o api.PutOptions) (hostTemplateModel, int64, []api.Warning, error) {
+		put: func(ctx context.Context, c *api.Client, m hostTemplateModel, o api.PutOptions) (hostTemplateModel, int64, []fleet.Warning, error) {
 			w, err := c.PutHostTemplate(ctx, m.expand(), o)
 			return flattenHostTemplate(w.Object), w.Object.Generation, w.Warnings, err
 		},

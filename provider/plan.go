@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -34,15 +33,15 @@ func protect(ctx context.Context, req resource.ModifyPlanRequest, resp *resource
 
 // warn adds the daemon's warnings. What is not declared yet may well be part of the
 // same apply, and is no warning. region is the one that a runtime is of.
-func (s *session) warn(diags *diag.Diagnostics, t attr.Type, what, region string, warnings []api.Warning) {
+func (s *session) warn(diags *diag.Diagnostics, t attr.Type, what, region string, warnings []fleet.Warning) {
 	for _, w := range warnings {
 		switch w.Code {
-		case api.WarnNeighbourUnknown:
+		case fleet.WarnNeighbourUnknown:
 			continue
-		case api.WarnUnreadable:
+		case fleet.WarnUnreadable:
 			s.unseen(diags, region, w)
 			continue
-		case api.WarnHostsMove, api.WarnReplace, api.WarnNoAlias:
+		case fleet.WarnHostsMove, fleet.WarnReplace, fleet.WarnNoAlias:
 		}
 		summary := fmt.Sprintf("%s: %s", what, meaning(w.Code))
 		if p, ok := attributePath(t, w.Pointer); ok {
@@ -53,17 +52,17 @@ func (s *session) warn(diags *diag.Diagnostics, t attr.Type, what, region string
 	}
 }
 
-func meaning(code api.WarningCode) string {
+func meaning(code fleet.WarningCode) string {
 	switch code {
-	case api.WarnHostsMove:
+	case fleet.WarnHostsMove:
 		return "hosts will move"
-	case api.WarnReplace:
+	case fleet.WarnReplace:
 		return "servers will be replaced or re-applied"
-	case api.WarnNoAlias:
+	case fleet.WarnNoAlias:
 		return "old hosts stop answering"
-	case api.WarnNeighbourUnknown:
+	case fleet.WarnNeighbourUnknown:
 		return "something it names is not declared yet"
-	case api.WarnUnreadable:
+	case fleet.WarnUnreadable:
 		return "its runtime cannot be read now"
 	}
 	return string(code)

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 var _ ourResource = (*regionResource)(nil)
@@ -23,7 +24,7 @@ func newRegionResource() resource.Resource {
 			found, err := c.GetRegion(ctx, m.Name.ValueString())
 			return flattenRegion(found.Region), found.Generation, err
 		},
-		put: func(ctx context.Context, c *api.Client, m regionModel, o api.PutOptions) (regionModel, int64, []api.Warning, error) {
+		put: func(ctx context.Context, c *api.Client, m regionModel, o api.PutOptions) (regionModel, int64, []fleet.Warning, error) {
 			w, err := c.PutRegion(ctx, m.expand(), o)
 			return flattenRegion(w.Object.Region), w.Object.Generation, w.Warnings, err
 		},

@@ -10,14 +10,14 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-func dryRunOf(account, region string, warnings ...api.Warning) api.Written[fleet.ServerView] {
+func dryRunOf(account, region string, warnings ...fleet.Warning) api.Written[fleet.ServerView] {
 	return api.Written[fleet.ServerView]{Object: fleet.ServerView{Account: account, Region: region}, Created: true, Changed: true, Warnings: warnings}
 }
 
 // What cannot be done yet is said before anything is applied, once for each region.
 func TestP2_aPlanSaysThatARegionsRuntimeCannotBeRead(t *testing.T) {
-	away := api.Warning{Code: api.WarnUnreadable, Pointer: "/region", Reason: fleet.ReasonRuntimeRefused, Detail: `namespace "kura" of cluster "prod" cannot be read now: Unauthorized; nothing is changed there until kurad can read it`}
-	missing := api.Warning{Code: api.WarnNeighbourUnknown, Pointer: "/account", Detail: "account \"bravo\" does not exist"}
+	away := fleet.Warning{Code: fleet.WarnUnreadable, Pointer: "/region", Reason: fleet.ReasonRuntimeRefused, Detail: `namespace "kura" of cluster "prod" cannot be read now: Unauthorized; nothing is changed there until kurad can read it`}
+	missing := fleet.Warning{Code: fleet.WarnNeighbourUnknown, Pointer: "/account", Detail: "account \"bravo\" does not exist"}
 	d := &told{answers: map[string]any{
 		"DRY /v1/servers/acme/eu":  api.Problem{Code: fleet.CodeConflict, Detail: "it exists already"},
 		"DRY /v1/servers/bravo/eu": dryRunOf("bravo", "eu", missing, away),
@@ -86,9 +86,9 @@ func TestP2_aPlanSaysThatARegionsRuntimeCannotBeRead(t *testing.T) {
 
 // A server of a region that the same apply declares cannot be asked about: its region can.
 func TestP2_thePlanOfARegionSaysThatItsRuntimeCannotBeRead(t *testing.T) {
-	away := api.Warning{Code: api.WarnUnreadable, Pointer: "/kubernetes", Reason: fleet.ReasonTypeNotServed, Detail: `namespace "kura" of cluster "prod" cannot be read now: no such type`}
-	missing := api.Warning{Code: api.WarnNeighbourUnknown, Pointer: "/hosts/public", Detail: "host template \"public\" does not exist"}
-	d := &told{answers: map[string]any{"DRY /v1/regions/eu": api.Written[api.Region]{Created: true, Changed: true, Warnings: []api.Warning{missing, away}}}}
+	away := fleet.Warning{Code: fleet.WarnUnreadable, Pointer: "/kubernetes", Reason: fleet.ReasonTypeNotServed, Detail: `namespace "kura" of cluster "prod" cannot be read now: no such type`}
+	missing := fleet.Warning{Code: fleet.WarnNeighbourUnknown, Pointer: "/hosts/public", Detail: "host template \"public\" does not exist"}
+	d := &told{answers: map[string]any{"DRY /v1/regions/eu": api.Written[api.Region]{Created: true, Changed: true, Warnings: []fleet.Warning{missing, away}}}}
 	c := newCore(t, d)
 	config := c.object("kura_region", nil, map[string]tftypes.Value{"name": hcl("eu")})
 	for range 2 {

@@ -157,7 +157,7 @@ func (s *session) once(key string, diags *diag.Diagnostics, summary, detail stri
 
 // unseen adds the daemon's warning that a region's runtime cannot be read, unless this
 // session said of the region that it cannot be seen.
-func (s *session) unseen(diags *diag.Diagnostics, region string, w api.Warning) {
+func (s *session) unseen(diags *diag.Diagnostics, region string, w fleet.Warning) {
 	summary := fmt.Sprintf("Region %q cannot be seen", region)
 	if w.Reason != "" {
 		summary += fmt.Sprintf(" (%s)", w.Reason)

@@ -19,7 +19,7 @@ type stored[M any] struct {
 	id       func(M) string // what imports it
 	identity func(M) any
 	get      func(context.Context, *api.Client, M) (found M, generation int64, err error)
-	put      func(context.Context, *api.Client, M, api.PutOptions) (written M, generation int64, warnings []api.Warning, err error)
+	put      func(context.Context, *api.Client, M, api.PutOptions) (written M, generation int64, warnings []fleet.Warning, err error)
 	delete   func(context.Context, *api.Client, M) error
 }
 
@@ -140,7 +140,7 @@ func (r *stored[M]) previewNew(ctx context.Context, req resource.ModifyPlanReque
 
 // dryRun sends what is planned as a dry run, where all of it is known and the daemon has
 // answered before.
-func (r *stored[M]) dryRun(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, o api.PutOptions) (m M, warnings []api.Warning, err error) {
+func (r *stored[M]) dryRun(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, o api.PutOptions) (m M, warnings []fleet.Warning, err error) {
 	if req.Plan.Raw.IsNull() || resp.Diagnostics.HasError() || !req.Config.Raw.IsFullyKnown() {
 		return m, nil, nil
 	}

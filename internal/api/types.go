@@ -106,33 +106,12 @@ type Region struct {
 	fleet.Region
 }
 
-// WarningCode is the kind of a warning.
-type WarningCode string
-
-// Warnings of writes and dry runs.
-const (
-	WarnHostsMove        WarningCode = "hosts_move"        // published hosts will change
-	WarnReplace          WarningCode = "replace"           // servers will be replaced or re-applied
-	WarnNeighbourUnknown WarningCode = "neighbour_unknown" // dry run only: an account, region or template that is not declared yet
-	WarnNoAlias          WarningCode = "no_alias"          // the runtime cannot keep an old host routed (H8)
-	WarnUnreadable       WarningCode = "unreadable"        // dry run of a server or a region only: its runtime cannot be read now (P2)
-)
-
-// Warning is what a write will mean, said before it is done (dry run) and with it.
-type Warning struct {
-	Code    WarningCode `json:"code"`
-	Pointer string      `json:"pointer,omitempty"`
-	// Reason is why a runtime cannot be read, where the kurad that answers knows it.
-	Reason fleet.Reason `json:"reason,omitempty"`
-	Detail string       `json:"detail"`
-}
-
 // Written is the answer to a PUT. Of a dry run, Object is what would be stored.
 type Written[T any] struct {
-	Object   T         `json:"object"`
-	Created  bool      `json:"created"`
-	Changed  bool      `json:"changed"` // false: the declaration was equal and nothing was written
-	Warnings []Warning `json:"warnings,omitempty"`
+	Object   T               `json:"object"`
+	Created  bool            `json:"created"`
+	Changed  bool            `json:"changed"` // false: the declaration was equal and nothing was written
+	Warnings []fleet.Warning `json:"warnings,omitempty"`
 }
 
 // List is one page of a collection, all pages of which are of one revision.

@@ -109,7 +109,7 @@ func TestCacheEndpoints_whatIsWrongIsSaidAtItsField(t *testing.T) {
 	wantFault(t, put(endpoint("nobody", "https://cache.example.dev")), fleet.CodeInvalid, "/account", `account "nobody" does not exist`, "kura_account")
 	// A dry run takes an account for one that the same apply declares.
 	dry, err := w.client.PutCacheEndpoint(ctx, endpoint("nobody", "https://cache.example.dev"), api.PutOptions{DryRun: true})
-	if err != nil || len(dry.Warnings) != 1 || dry.Warnings[0].Code != api.WarnNeighbourUnknown || dry.Warnings[0].Pointer != "/account" {
+	if err != nil || len(dry.Warnings) != 1 || dry.Warnings[0].Code != fleet.WarnNeighbourUnknown || dry.Warnings[0].Pointer != "/account" {
 		t.Errorf("dry run: %+v, %v", dry, err)
 	}
 	e := endpoint("acme", "https://cache.example.dev")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/rand"
 	"slices"
 	"sync"
@@ -92,7 +93,9 @@ func (c *changes) since(point int64, of func(fleet.ServerKey) bool) (keys []flee
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, func(a, b fleet.ServerKey) int { return compareKeys(a, b) })
+	slices.SortFunc(keys, func(a, b fleet.ServerKey) int {
+		return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Account, b.Account))
+	})
 	return keys, at, true, moved
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -72,45 +71,13 @@ func (s *Server) lookAtNamespace(ctx context.Context, n *api.Namespace) {
 type acceptNamespaceInput struct {
 	Cluster   string `path:"cluster"`
 	Namespace string `path:"namespace"`
-	Body      body[api.AcceptRequest]
+	Body[api.AcceptRequest]
 }
 
-// acceptNamespace makes what is there now the one that is observed (K9): the very one that
-// its author was shown.
 func (s *Server) acceptNamespace(ctx context.Context, in *acceptNamespaceInput) (*struct{}, error) {
-	r, err := in.Body.value()
+	r, err := in.value()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	what := fmt.Sprintf("namespace %s of cluster %s", in.Namespace, in.Cluster)
-	look, done := context.WithTimeout(ctx, namespaceWithin)
-	defer done()
-	seen, err := s.runtimes.NamespaceUID(look, in.Cluster, in.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	if seen != r.UID {
-		return nil, fleet.Errorf(fleet.CodeConflict, "%s has the UID %q now, and not %q; look at it again (kurad cluster list)", what, seen, r.UID)
-	}
-	return nil, retry(func() error {
-		prev, err := present(s.records.Identity(ctx, in.Cluster, in.Namespace))
-		switch {
-		case err != nil:
-			return err
-		case !prev.Exists():
-			return fleet.Errorf(fleet.CodeNotFound, "%s was not observed yet, so there is nothing to accept", what)
-		case prev.Value.UID == seen:
-			return nil
-		}
-		tx := s.records.Begin()
-		if seen == "" {
-			tx.DeleteIdentity(prev)
-		} else {
-			tx.PutIdentity(prev, fleet.KubeIdentity{Cluster: in.Cluster, Namespace: in.Namespace, UID: seen, Since: s.now().UTC()})
-		}
-		_, err = tx.Commit(ctx)
-		return err
-	})
+	return nil, s.declare.AcceptNamespace(ctx, fleet.KubeIdentity{Cluster: in.Cluster, Namespace: in.Namespace, UID: r.UID})
 }

@@ -5,14 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
-	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
-
-// What accounts, host templates and regions share: they are listed, read and removed
-// alike.
-
-type objectOutput[T any] struct{ Body T }
 
 type listOutput[T any] struct{ Body api.List[T] }
 
@@ -60,51 +54,4 @@ func sizeOf(v any) int {
 		return 0 // the answer says so
 	}
 	return len(b)
-}
-
-// object is how one member of a collection is found, and what removes it.
-type object[T any] struct {
-	what, name string
-	get        func(context.Context, string) (store.Versioned[T], error)
-	protected  func(T) bool
-	mayGo      func(context.Context, T) error // nil: it may
-	remove     func(*store.Tx, store.Versioned[T])
-	next       string // what to do where somebody needs it
-}
-
-func (o object[T]) read(ctx context.Context) (store.Versioned[T], error) {
-	if err := plainName(o.what, o.name); err != nil {
-		return store.Versioned[T]{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	return o.get(ctx, o.name)
-}
-
-func (o object[T]) delete(ctx context.Context, s *Server, m Match) error {
-	if _, err := o.read(ctx); err != nil { // what is not there makes nobody wait
-		return err
-	}
-	return s.alone(ctx, false, func(ctx context.Context, lock *store.Lock) error {
-		v, err := o.get(ctx, o.name)
-		if err != nil {
-			return err
-		}
-		if err := m.check(o.what, v.Generation); err != nil {
-			return err
-		}
-		if o.protected(v.Value) {
-			return fleet.Errorf(fleet.CodeConflict, "%s is protected from deletion; set deletion_protection = false and apply that first", o.what)
-		}
-		if o.mayGo != nil {
-			if err := o.mayGo(ctx, v.Value); err != nil {
-				return err
-			}
-		}
-		tx := s.records.Begin()
-		tx.Under(lock)
-		o.remove(tx, v)
-		_, err = tx.Commit(ctx)
-		return inUse(err, o.next)
-	})
 }

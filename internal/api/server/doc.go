@@ -1,4 +1,5 @@
-// Package server answers kurad's HTTP API.
+// Package server answers kurad's HTTP API: routes, tokens, limits and the wire. What a write
+// means is decided in internal/declare.
 //
 // A request passes, in order: request id, audit log, panics, environment, the token and its
 // shares, the route table, the token's scope and accounts, the body, huma's parameters, the
@@ -13,12 +14,6 @@
 //     before its answer leaves; while that cannot be, nothing is changed (TestAudit_…).
 //   - An acknowledged write is seen by every read after it; a 404 is linearizable
 //     (TestG1_aReadSeesTheWriteBeforeIt).
-//   - A host, an instance name and a port belong to one server, and a global host to the
-//     servers of one account, whoever writes at the same time (TestH4_…, TestC12_…).
-//   - A write of one server renders that server alone, and runs beside those of others
-//     (TestH4_aWriteOfAServerWithAGlobalHostRendersThatServerAloneAndRunsBesideOthers).
-//   - A dry run writes nothing (TestDryRun_writesNothing).
-//   - Equal declarations are no write (TestPutServer_equalIsNoWrite).
 //   - Nothing a client sends makes kurad keep an unbounded amount of anything, or for an
 //     unbounded time. What is bounded, see below.
 //
@@ -35,11 +30,4 @@
 // in one table (shares.go); connections are shared out where they are accepted
 // (connections.go). What is held is given back when the request has been answered
 // (TestG8_…, and TestAttack_… in daemon).
-//
-// Neighbours. A change of an account, a host template or a region changes what its
-// servers render to. Such writes exclude each other and all writes of servers within
-// this process (Server.turn); they first reserve, in steps of a bounded size, what
-// the servers will need, and then change the record. A crash in between leaves
-// reservations too many, never too few; a reservation that its server does not need is
-// given back when somebody else asks for it.
 package server

@@ -40,7 +40,7 @@ const (
 // were declared, those that answer first. There is no mirror of this to keep in step:
 // two owners of one url are two endpoints, and the end of one leaves the other's (L19).
 func (s *Server) listEndpoints(ctx context.Context, in *struct{ IDPath }) (*listOutput[api.Endpoint], error) {
-	if _, err := s.account(in.ID).read(ctx); err != nil {
+	if _, err := s.accounts().read(ctx, in.names()); err != nil {
 		return nil, err
 	}
 	if err := s.catchUp(ctx); err != nil {

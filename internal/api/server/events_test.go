@@ -98,7 +98,7 @@ func TestWaitEvents_aCursorOutlivesTheDaemonAndNotTheStore(t *testing.T) {
 	w.happen("acme/eu a1")
 	before := w.waitEvents(api.EventFilter{}, "", 0)
 	w.api.Close() // and another one is started on the same store
-	next, err := server.New(server.Config{Records: w.records, View: w.view, Environment: w.env, Tokens: w.tokens, Turns: w.turns, Runtimes: w.runtimes, Audit: w.audit, Now: w.clock.now})
+	next, err := server.New(server.Config{Records: w.records, View: w.view, Environment: w.env, Tokens: w.tokens, Turns: w.turns, Runtimes: w.runtimes, Declare: w.declarer, Audit: w.audit, Now: w.clock.now})
 	w.must(next, err)
 	defer next.Close()
 	ts := httptest.NewServer(next)

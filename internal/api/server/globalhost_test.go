@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
-	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
@@ -70,9 +69,9 @@ func TestH4_aWriteOfAServerWithAGlobalHostRendersThatServerAloneAndRunsBesideOth
 		if err != nil {
 			t.Fatal(err)
 		}
-		renders := server.CountRenders(w.api)
+		w.renders.Store(0)
 		w.must(c.PutServer(t.Context(), srv("a000", "r00", "v2"), api.PutOptions{}))
-		if got := renders.Load(); got > 2 { // for the store, and for the answer
+		if got := w.renders.Load(); got > 2 { // for the store, and for the answer
 			t.Errorf("of %d servers one is written, and %d are rendered", n, got)
 		}
 		tx := other.Begin()
@@ -219,7 +218,7 @@ func TestH10_aGlobalHostThatIsGivenUpStaysItsAccountsForTheAliasPeriod(t *testin
 			w.must(w.client.DeleteServer(ctx, key("acme", "us")))
 			w.remove(key("acme", "us"))
 			w.clock.advance(2 * aliasPeriod)
-			w.must(nil, w.api.GiveBack(ctx))
+			w.must(nil, w.declarer.GiveBack(ctx))
 			thief := w.lookalike("sly", host)
 			_, err := w.client.PutServer(ctx, thief, api.PutOptions{})
 			wantFault(t, err, fleet.CodeConflict, "/account", "server acme/eu has", host)
@@ -232,7 +231,7 @@ func TestH10_aGlobalHostThatIsGivenUpStaysItsAccountsForTheAliasPeriod(t *testin
 				}
 			}
 			w.clock.advance(aliasPeriod - time.Second)
-			w.must(nil, w.api.GiveBack(ctx)) // too early
+			w.must(nil, w.declarer.GiveBack(ctx)) // too early
 			if _, err := w.client.PutServer(ctx, thief, api.PutOptions{}); fleet.CodeOf(err) != fleet.CodeConflict {
 				t.Errorf("a second before the end: %v", err)
 			}
@@ -253,7 +252,7 @@ func TestH10_aGlobalHostWhoseTimeIsOverIsGivenBack(t *testing.T) {
 	w.must(nil, w.handle(w.client, "acme", ""))
 	w.clock.advance(aliasPeriod)
 	for range 3 { // one stale share a time
-		w.must(nil, w.api.GiveBack(ctx))
+		w.must(nil, w.declarer.GiveBack(ctx))
 	}
 	for host, want := range map[string]bool{"acme": true, "apex": false} {
 		h, held, err := w.records.Holder(ctx, store.ReserveHost(host+"-global-staging.kura.test"))

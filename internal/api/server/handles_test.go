@@ -69,7 +69,7 @@ func TestH10_aNameThatIsGivenUpStaysItsAccountsForTheAliasPeriod(t *testing.T) {
 			wantFault(t, w.handle(sly, "team-a-1", "shade"), fleet.CodeConflict, "/handle", "gave it up")
 			w.clock.advance(time.Second)
 			w.must(nil, w.handle(sly, "team-a-1", "shade"))
-			w.must(nil, w.api.GiveBack(t.Context()))
+			w.must(nil, w.declarer.GiveBack(t.Context()))
 			if kept, err := w.records.Kept(t.Context()); len(kept) != 0 || err != nil {
 				t.Errorf("%v is kept, %v", kept, err)
 			}
@@ -148,7 +148,7 @@ func TestH10_aHostThatIsGivenUpStaysItsAccountsForTheAliasPeriod(t *testing.T) {
 			_, err := w.client.PutServer(ctx, thief, api.PutOptions{})
 			wantFault(t, err, fleet.CodeConflict, "/account", "server acme/eu had it")
 			w.clock.advance(aliasPeriod - time.Second)
-			w.must(nil, w.api.GiveBack(ctx)) // too early
+			w.must(nil, w.declarer.GiveBack(ctx)) // too early
 			if _, err := sly.PutServer(ctx, thief, api.PutOptions{}); fleet.CodeOf(err) != fleet.CodeConflict {
 				t.Errorf("a second before the end: %v", err)
 			}
@@ -209,12 +209,12 @@ func TestH10_whatIsOverIsGivenBack(t *testing.T) {
 		}
 		return hosts
 	}
-	w.must(nil, w.api.GiveBack(ctx))
+	w.must(nil, w.declarer.GiveBack(ctx))
 	if got := held(); len(got) != 3 {
 		t.Errorf("before the end %v are held", got)
 	}
 	w.clock.advance(aliasPeriod)
-	w.must(nil, w.api.GiveBack(ctx))
+	w.must(nil, w.declarer.GiveBack(ctx))
 	if got := held(); len(got) != 1 || got[0] != "apex-eu" {
 		t.Errorf("after it %v are held, want what the server needs", got)
 	}

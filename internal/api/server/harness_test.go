@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
+	"github.com/kurafleet/terraform-provider-kura/internal/declare"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
@@ -40,6 +42,8 @@ type world struct {
 	audit    *audit.Memory
 	runtimes *runtimes
 	declared *declared
+	declarer *declare.Declarer
+	renders  *atomic.Int64 // how often a server was rendered
 }
 
 func newWorld(t testing.TB, change ...func(*server.Config)) *world {
@@ -53,7 +57,7 @@ func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, below: below, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &audit.Memory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}}
+	w := &world{t: t, below: below, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &audit.Memory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}, renders: &atomic.Int64{}}
 	w.records = store.NewRecords(below, env.Name)
 	if err := w.records.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
@@ -66,9 +70,16 @@ func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *w
 			t.Errorf("view: %v", err)
 		}
 	}()
+	w.declarer = declare.New(declare.Config{
+		Records: w.records, View: w.view, Environment: env, Runtimes: w.runtimes, KubeListings: w.turns.KubeListings, Logger: hclog.NewNullLogger(), Now: w.clock.now,
+		Render: func(e fleet.Environment, a fleet.Account, r fleet.Region, ts map[string]fleet.HostTemplate, in fleet.Intent, d fleet.Deployment, st *fleet.Status) (fleet.Desired, error) {
+			w.renders.Add(1)
+			return fleet.Render(e, a, r, ts, in, d, st)
+		},
+	})
 	w.tokens = server.NewTokens(w.records, w.clock.now)
 	cfg := server.Config{
-		Records: w.records, View: w.view, Environment: env, Tokens: w.tokens, Turns: w.turns, Runtimes: w.runtimes, Declared: w.declared,
+		Records: w.records, View: w.view, Environment: env, Tokens: w.tokens, Turns: w.turns, Runtimes: w.runtimes, Declare: w.declarer, Declared: w.declared,
 		Version: "1.2.3", Now: w.clock.now, Audit: w.audit, FailedLogins: 1 << 20,
 		Logger: hclog.New(&hclog.LoggerOptions{Name: "kurad", Level: hclog.Debug, Output: w.logged}),
 	}

@@ -358,7 +358,7 @@ func TestK7_aDryRunSaysWhereOldHostsAreNotRouted(t *testing.T) {
 	})
 	w.viewed()
 	renamed := fleet.Account{ID: "acme", Handle: "acme-corp"}
-	codes := func(list []api.Warning) (codes []api.WarningCode, text string) {
+	codes := func(list []fleet.Warning) (codes []fleet.WarningCode, text string) {
 		for _, l := range list {
 			codes = append(codes, l.Code)
 			text += l.Detail + "\n"
@@ -368,12 +368,12 @@ func TestK7_aDryRunSaysWhereOldHostsAreNotRouted(t *testing.T) {
 	for _, c := range []struct {
 		lacks []string
 		err   error
-		codes []api.WarningCode
+		codes []fleet.WarningCode
 		says  string
 	}{
-		{nil, nil, []api.WarningCode{api.WarnHostsMove, api.WarnReplace}, "1 server is applied anew"},
-		{[]string{"clientHostAliases"}, nil, []api.WarningCode{api.WarnHostsMove, api.WarnReplace, api.WarnNoAlias}, `cluster "prod" routes no old hosts, for its KuraInstances have no clientHostAliases`},
-		{nil, errors.New("connection refused"), []api.WarningCode{api.WarnHostsMove, api.WarnReplace, api.WarnNoAlias}, `cluster "prod" did not say whether its KuraInstances have clientHostAliases`},
+		{nil, nil, []fleet.WarningCode{fleet.WarnHostsMove, fleet.WarnReplace}, "1 server is applied anew"},
+		{[]string{"clientHostAliases"}, nil, []fleet.WarningCode{fleet.WarnHostsMove, fleet.WarnReplace, fleet.WarnNoAlias}, `cluster "prod" routes no old hosts, for its KuraInstances have no clientHostAliases`},
+		{nil, errors.New("connection refused"), []fleet.WarningCode{fleet.WarnHostsMove, fleet.WarnReplace, fleet.WarnNoAlias}, `cluster "prod" did not say whether its KuraInstances have clientHostAliases`},
 	} {
 		w.runtimes.kube.lacks, w.runtimes.kube.err = c.lacks, c.err
 		dry, err := w.client.PutAccount(t.Context(), renamed, api.PutOptions{DryRun: true})
@@ -387,7 +387,7 @@ func TestK7_aDryRunSaysWhereOldHostsAreNotRouted(t *testing.T) {
 	pattern := template()
 	pattern.Pattern = "cache-{account_handle}-{cluster_id}{env_suffix}.kura.test"
 	byTemplate, err := w.client.PutHostTemplate(t.Context(), pattern, api.PutOptions{DryRun: true})
-	if got, _ := codes(byTemplate.Warnings); err != nil || !slices.Contains(got, api.WarnNoAlias) {
+	if got, _ := codes(byTemplate.Warnings); err != nil || !slices.Contains(got, fleet.WarnNoAlias) {
 		t.Errorf("a template: %v, %v", got, err)
 	}
 	// The write itself keeps nobody waiting for a cluster.

@@ -181,18 +181,18 @@ func TestH8_K7_aPlanWarnsOfGRPCAndGlobalHostsThatMoveInAKubernetesRegion(t *test
 	const ends, containers = "KuraInstances route old public hosts only, so ", "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"
 	const soon, next = " as soon as kurad applies the change: ", "; give their clients the new ones"
 	grpc, global := "gRPC host grpc-acme-eu-staging.kura.test of server acme/eu", "global host global-acme-eu-staging.kura.test of server acme/eu"
-	pattern := func(name string) func(*world, api.PutOptions) ([]api.Warning, error) {
-		return func(w *world, o api.PutOptions) ([]api.Warning, error) {
+	pattern := func(name string) func(*world, api.PutOptions) ([]fleet.Warning, error) {
+		return func(w *world, o api.PutOptions) ([]fleet.Warning, error) {
 			out, err := w.client.PutHostTemplate(t.Context(), fleet.HostTemplate{Name: name, Pattern: "new-" + name + "-{account_handle}-{cluster_id}{env_suffix}.kura.test"}, o)
 			return out.Warnings, err
 		}
 	}
-	renamed := func(w *world, o api.PutOptions) ([]api.Warning, error) {
+	renamed := func(w *world, o api.PutOptions) ([]fleet.Warning, error) {
 		out, err := w.client.PutAccount(t.Context(), fleet.Account{ID: "acme", Handle: "corp"}, o)
 		return out.Warnings, err
 	}
 	for name, c := range map[string]struct {
-		put  func(*world, api.PutOptions) ([]api.Warning, error)
+		put  func(*world, api.PutOptions) ([]fleet.Warning, error)
 		box  bool // the account has a server of containers, too
 		want []string
 	}{
@@ -201,7 +201,7 @@ func TestH8_K7_aPlanWarnsOfGRPCAndGlobalHostsThatMoveInAKubernetesRegion(t *test
 		"the template of gRPC":          {put: pattern("grpc"), want: []string{ends + "1 host ends" + soon + grpc + next}},
 		"the global template":           {put: pattern("global"), want: []string{ends + "1 host ends" + soon + global + next}},
 		"the public template":           {put: pattern("public")},
-		"a region": {put: func(w *world, o api.PutOptions) ([]api.Warning, error) {
+		"a region": {put: func(w *world, o api.PutOptions) ([]fleet.Warning, error) {
 			without := kubeRegion("eu")
 			without.Hosts.GRPC, without.Location = "grpc", &fleet.Location{Latitude: 50, Longitude: 8}
 			out, err := w.client.PutRegion(t.Context(), without, o)
@@ -217,7 +217,7 @@ func TestH8_K7_aPlanWarnsOfGRPCAndGlobalHostsThatMoveInAKubernetesRegion(t *test
 			warnings, err := c.put(w, api.PutOptions{DryRun: dry})
 			var got []string
 			for _, warning := range warnings {
-				if warning.Code == api.WarnNoAlias {
+				if warning.Code == fleet.WarnNoAlias {
 					got = append(got, warning.Detail)
 				}
 			}

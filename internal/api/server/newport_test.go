@@ -17,7 +17,7 @@ func TestC12_aPortThatSomebodyHasIsOfferedToNobodyForAWhile(t *testing.T) {
 		g, err := w.records.Gather(t.Context(), key("acme", "eu"))
 		w.must(nil, err)
 		m := fleet.PortMove{Endpoint: "podman", Need: "cache/http", From: g.Intent.Ports["cache/http"]}
-		if m.To, err = w.api.NewPort(t.Context(), g, m); err != nil {
+		if m.To, err = w.declarer.NewPort(t.Context(), g, m); err != nil {
 			return 0, err
 		}
 		write := fleet.TurnWrite{Key: key("acme", "eu"), IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: fleet.Status{Status: fleet.StatusProvisioning}, Port: &m}
@@ -56,7 +56,7 @@ func TestC12_aServerThatFindsEveryPortTakenGetsNoMoreForAWhile(t *testing.T) {
 	w.must(nil, err)
 	var said string
 	for i := range 10 {
-		_, err := w.api.NewPort(t.Context(), g, fleet.PortMove{Endpoint: "podman", Need: "cache/http", From: 20500 + i})
+		_, err := w.declarer.NewPort(t.Context(), g, fleet.PortMove{Endpoint: "podman", Need: "cache/http", From: 20500 + i})
 		if (err != nil) != (i >= 5) {
 			t.Fatalf("the %d. time: %v", i+1, err)
 		}

@@ -11,12 +11,12 @@ import (
 )
 
 // unreadable returns what a dry run said of a runtime.
-func unreadable(t *testing.T, what string, list []api.Warning, err error) *api.Warning {
+func unreadable(t *testing.T, what string, list []fleet.Warning, err error) *fleet.Warning {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	list = slices.DeleteFunc(list, func(w api.Warning) bool { return w.Code != api.WarnUnreadable })
+	list = slices.DeleteFunc(list, func(w fleet.Warning) bool { return w.Code != fleet.WarnUnreadable })
 	if len(list) > 1 {
 		t.Errorf("%s: it is said %d times: %v", what, len(list), list)
 	}
@@ -56,24 +56,24 @@ func TestP2_aDryRunSaysThatTheRuntimeCannotBeRead(t *testing.T) {
 			changed, fresh := c.region, c.region
 			changed.Labels = map[string]string{"tier": "gold"}
 			fresh.Name = "other"
-			ask := map[string]func(api.PutOptions) ([]api.Warning, error){
-				"a new server": func(o api.PutOptions) ([]api.Warning, error) {
+			ask := map[string]func(api.PutOptions) ([]fleet.Warning, error){
+				"a new server": func(o api.PutOptions) ([]fleet.Warning, error) {
 					out, err := w.client.PutServer(t.Context(), srv("bravo", "eu", "v1"), o)
 					return out.Warnings, err
 				},
-				"a server of an account that is planned, too": func(o api.PutOptions) ([]api.Warning, error) {
+				"a server of an account that is planned, too": func(o api.PutOptions) ([]fleet.Warning, error) {
 					out, err := w.client.PutServer(t.Context(), srv("nobody", "eu", "v1"), o)
 					return out.Warnings, err
 				},
-				"another version": func(o api.PutOptions) ([]api.Warning, error) {
+				"another version": func(o api.PutOptions) ([]fleet.Warning, error) {
 					out, err := w.client.PutServer(t.Context(), srv("acme", "eu", "v2"), o)
 					return out.Warnings, err
 				},
-				"a changed region": func(o api.PutOptions) ([]api.Warning, error) {
+				"a changed region": func(o api.PutOptions) ([]fleet.Warning, error) {
 					out, err := w.client.PutRegion(t.Context(), changed, o)
 					return out.Warnings, err
 				},
-				"a new region": func(o api.PutOptions) ([]api.Warning, error) {
+				"a new region": func(o api.PutOptions) ([]fleet.Warning, error) {
 					out, err := w.client.PutRegion(t.Context(), fresh, o)
 					return out.Warnings, err
 				},

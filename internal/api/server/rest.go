@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 )
@@ -12,6 +13,9 @@ func (s *Server) listTokens(ctx context.Context, in *NewestInput) (*listOutput[a
 	all, err := s.tokens.List(ctx) // a bounded number: one page
 	return &listOutput[api.TokenInfo]{api.List[api.TokenInfo]{Items: all[:min(len(all), in.Limit)]}}, err
 }
+
+// writeTimeout bounds a write of a token as a whole.
+const writeTimeout = 30 * time.Second
 
 // issuedToken is the one answer that holds a secret.
 type issuedToken struct {
@@ -31,10 +35,10 @@ func (s *Server) listAnchors(ctx context.Context, _ *struct{}) (*listOutput[api.
 	return out, err
 }
 
-type createTokenInput struct{ Body body[api.TokenRequest] }
+type createTokenInput struct{ Body[api.TokenRequest] }
 
 func (s *Server) createToken(ctx context.Context, in *createTokenInput) (*objectOutput[issuedToken], error) {
-	r, err := in.Body.value()
+	r, err := in.value()
 	if err != nil {
 		return nil, err
 	}

@@ -36,25 +36,25 @@ func (s *Server) register() {
 	handle(s, route{"openapi", "GET", "/v1/openapi.json", read, ofNone, "This document.", 0}, s.getOpenAPI)
 
 	handle(s, route{"list-accounts", "GET", "/v1/accounts", read, ofListed, "All accounts, by id.", 0}, s.listAccounts)
-	handle(s, route{"get-account", "GET", "/v1/accounts/{id}", read, ofID, "One account.", 0}, s.getAccount)
-	handle(s, route{"put-account", "PUT", "/v1/accounts/{id}", write, ofID, "Declare an account. A new handle moves the hosts of its servers.", 0}, s.putAccount)
-	handle(s, route{"delete-account", "DELETE", "/v1/accounts/{id}", write, ofID, "Remove an account that has no servers.", http.StatusNoContent}, s.deleteAccount)
+	handle(s, route{"get-account", "GET", "/v1/accounts/{id}", read, ofID, "One account.", 0}, getObject[IDPath](s.accounts()))
+	handle(s, route{"put-account", "PUT", "/v1/accounts/{id}", write, ofID, "Declare an account. A new handle moves the hosts of its servers.", 0}, putObject[putAccountInput](s.accounts()))
+	handle(s, route{"delete-account", "DELETE", "/v1/accounts/{id}", write, ofID, "Remove an account that has no servers.", http.StatusNoContent}, deleteObject[deleteIDInput](s.accounts()))
 	handle(s, route{"list-endpoints", "GET", "/v1/accounts/{id}/endpoints", read, ofID, "What clients of the account use, those that answer first.", 0}, s.listEndpoints)
 
 	handle(s, route{"list-cache-endpoints", "GET", "/v1/cache-endpoints", read, ofListed, "All declared cache endpoints, by account and key.", 0}, s.listCacheEndpoints)
-	handle(s, route{"get-cache-endpoint", "GET", "/v1/cache-endpoints/{account}/{key}", read, ofAccount, "One declared cache endpoint.", 0}, s.getCacheEndpoint)
-	handle(s, route{"put-cache-endpoint", "PUT", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Declare a cache endpoint.", 0}, s.putCacheEndpoint)
-	handle(s, route{"delete-cache-endpoint", "DELETE", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Remove a declared cache endpoint.", http.StatusNoContent}, s.deleteCacheEndpoint)
+	handle(s, route{"get-cache-endpoint", "GET", "/v1/cache-endpoints/{account}/{key}", read, ofAccount, "One declared cache endpoint.", 0}, getObject[EndpointPath](s.cacheEndpoints()))
+	handle(s, route{"put-cache-endpoint", "PUT", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Declare a cache endpoint.", 0}, putObject[putCacheEndpointInput](s.cacheEndpoints()))
+	handle(s, route{"delete-cache-endpoint", "DELETE", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Remove a declared cache endpoint.", http.StatusNoContent}, deleteObject[deleteEndpointInput](s.cacheEndpoints()))
 
 	handle(s, route{"list-host-templates", "GET", "/v1/host-templates", read, ofNone, "All host templates, by name.", 0}, s.listTemplates)
-	handle(s, route{"get-host-template", "GET", "/v1/host-templates/{name}", read, ofNone, "One host template.", 0}, s.getTemplate)
-	handle(s, route{"put-host-template", "PUT", "/v1/host-templates/{name}", write, ofNone, "Declare a host template. A new pattern moves the hosts of the servers that use it.", 0}, s.putTemplate)
-	handle(s, route{"delete-host-template", "DELETE", "/v1/host-templates/{name}", write, ofNone, "Remove a host template that no region names.", http.StatusNoContent}, s.deleteTemplate)
+	handle(s, route{"get-host-template", "GET", "/v1/host-templates/{name}", read, ofNone, "One host template.", 0}, getObject[NamePath](s.templates()))
+	handle(s, route{"put-host-template", "PUT", "/v1/host-templates/{name}", write, ofNone, "Declare a host template. A new pattern moves the hosts of the servers that use it.", 0}, putObject[putTemplateInput](s.templates()))
+	handle(s, route{"delete-host-template", "DELETE", "/v1/host-templates/{name}", write, ofNone, "Remove a host template that no region names.", http.StatusNoContent}, deleteObject[deleteNameInput](s.templates()))
 
 	handle(s, route{"list-regions", "GET", "/v1/regions", read, ofNone, "All regions, by name.", 0}, s.listRegions)
-	handle(s, route{"get-region", "GET", "/v1/regions/{name}", read, ofNone, "One region.", 0}, s.getRegion)
-	handle(s, route{"put-region", "PUT", "/v1/regions/{name}", write, ofNone, "Declare a region. Its servers follow within max_unsettled.", 0}, s.putRegion)
-	handle(s, route{"delete-region", "DELETE", "/v1/regions/{name}", write, ofNone, "Remove a region in which no server is.", http.StatusNoContent}, s.deleteRegion)
+	handle(s, route{"get-region", "GET", "/v1/regions/{name}", read, ofNone, "One region.", 0}, getObject[NamePath](s.regions()))
+	handle(s, route{"put-region", "PUT", "/v1/regions/{name}", write, ofNone, "Declare a region. Its servers follow within max_unsettled.", 0}, putObject[putRegionInput](s.regions()))
+	handle(s, route{"delete-region", "DELETE", "/v1/regions/{name}", write, ofNone, "Remove a region in which no server is.", http.StatusNoContent}, deleteObject[deleteNameInput](s.regions()))
 
 	handle(s, route{"list-servers", "GET", "/v1/servers", read, ofListed, "Servers, by region and account; with wait, what changed in a region.", 0}, s.listServers)
 	handle(s, route{"get-server", "GET", "/v1/servers/{account}/{region}", read, ofAccount, "One server; with wait, once it has changed; with observe=now, after a fresh look.", 0}, s.getServer)
@@ -216,7 +216,7 @@ func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthOutput, error)
 	if err := s.ready(ctx); err != nil {
 		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: "kurad does not serve yet", Err: err}
 	}
-	if d, stalled := s.turn.stalled(); stalled {
+	if d, stalled := s.declare.Stalled(); stalled {
 		return nil, fleet.Errorf(fleet.CodeUnavailable, "no write has ended for %s: one does not give its turn back; restart kurad", d.Round(time.Second))
 	}
 	if _, err := s.records.Revision(ctx); err != nil {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -15,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/declare"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
@@ -40,29 +40,13 @@ type Turns interface {
 
 // Runtimes is what this daemon was given to run servers with.
 type Runtimes interface {
-	// Region says what in the region's runtime this daemon does not have or does not
-	// allow: unknown endpoints, clusters and variable sets, host paths (C10).
-	Region(r fleet.Region) error
-	// PortRange returns the ports that may be assigned on the region's endpoint; ok is
-	// false where there are none.
-	PortRange(r fleet.Region) (first, last int, ok bool)
 	// ContainerEndpoints names the endpoints, sorted.
 	ContainerEndpoints() []string
-	// Containers lists an endpoint now, unless it was within maxAge; one that does not
-	// answer shows as unreadable.
-	Containers(ctx context.Context, endpoint string, maxAge time.Duration) fleet.Listing
 	// Clusters names the Kubernetes clusters, sorted.
 	Clusters() []string
-	// Instance asks a cluster for the KuraInstance that bears a server's name, compared with
-	// the document, which names cluster, namespace and instance; nil: there is none. Any
-	// error says that the cluster did not answer about it.
-	Instance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error)
 	// NamespaceUID asks a cluster which namespace bears the name; "" where none does. Any
 	// error says that the cluster did not answer about it.
 	NamespaceUID(ctx context.Context, cluster, namespace string) (string, error)
-	// Adoptable says, with CodeInvalid, what the engine does by itself with a container of
-	// the endpoint that kurad is to run: such a one is not adopted.
-	Adoptable(ctx context.Context, endpoint, id string) error
 }
 
 // Config holds what a Server needs.
@@ -73,14 +57,12 @@ type Config struct {
 	Tokens      *Tokens
 	Turns       Turns
 	Runtimes    Runtimes
+	Declare     *declare.Declarer
 	Declared    DeclaredProbes // nil: no declared endpoint is probed
 	Version     string
 	Logger      hclog.Logger
 	Audit       Audit
 	Now         func() time.Time // nil: the clock
-	// AliasPeriod is for how long an old host stays routed of a server whose record was lost
-	// (H8); 0: 7 days.
-	AliasPeriod time.Duration
 	// FailedLogins is how many logins of one address may fail at once, and then in each
 	// minute; 0: 20.
 	FailedLogins int
@@ -100,14 +82,13 @@ type Server struct {
 	tokens   *Tokens
 	turns    Turns
 	runtimes Runtimes
+	declare  *declare.Declarer
 	declared DeclaredProbes
 	version  string
 	log      hclog.Logger
 	audit    Audit
 	logins   *logins
 	now      func() time.Time
-	render   func(fleet.Environment, fleet.Account, fleet.Region, map[string]fleet.HostTemplate, fleet.Intent, fleet.Deployment, *fleet.Status) (fleet.Desired, error)
-	aliases  time.Duration // for how long an old host stays routed
 	ready    func(context.Context) error
 	leader   Leader
 	forward  http.RoundTripper
@@ -119,20 +100,15 @@ type Server struct {
 	changes   *changes
 	snapshots *snapshots
 	shares    shares
-	strangers strangers
 	ended     chan struct{} // closed by Close
 	close     sync.Once
-
-	// turn is had alone by writes of accounts, templates and regions, and beside others by
-	// writes of servers: within this process nobody need ask the store again and again for it.
-	turn *turn
 }
 
 // New returns the API. It hears of changes from the view until Close.
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		records: cfg.Records, view: cfg.View, env: cfg.Environment, tokens: cfg.Tokens, turns: cfg.Turns,
-		render: fleet.Render, runtimes: cfg.Runtimes, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready, aliases: cmp.Or(cfg.AliasPeriod, 7*24*time.Hour), public: map[string]bool{},
+		runtimes: cfg.Runtimes, declare: cfg.Declare, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready, public: map[string]bool{},
 	}
 	if s.audit = cfg.Audit; s.audit == nil {
 		return nil, errors.New("the API has no audit log")
@@ -153,7 +129,6 @@ func New(cfg Config) (*Server, error) {
 	if s.declared = cfg.Declared; s.declared == nil {
 		s.declared = unprobed{}
 	}
-	s.turn = newTurn(s.now)
 	s.changes = follow(s.view)
 	s.snapshots = &snapshots{now: s.now}
 	s.logins = newLogins(cfg.FailedLogins, s.now)

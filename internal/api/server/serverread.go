@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,7 +39,7 @@ func (s *Server) show(g fleet.Gathered) fleet.ServerView {
 		st := g.Status.Counting(*g.Try)
 		g.Status = &st
 	}
-	v := fleet.NewServerView(g.Intent, s.desired(g), g.Status, g.Latest)
+	v := fleet.NewServerView(g.Intent, s.declare.Desired(g), g.Status, g.Latest)
 	if g.Region != nil {
 		v.Ports = shownPorts(*g.Region, g.Intent)
 	}
@@ -51,21 +52,15 @@ func (s *Server) show(g fleet.Gathered) fleet.ServerView {
 	return v
 }
 
-// desired renders a server; what does not render reads without its hosts, and its turn
-// says why.
-func (s *Server) desired(g fleet.Gathered) fleet.Desired {
-	if g.Account == nil || g.Region == nil {
-		return fleet.Desired{}
+// shownPorts are the host ports that a server has now, by "<service>/<port name>".
+func shownPorts(r fleet.Region, in fleet.Intent) map[string]int {
+	ports := map[string]int{}
+	for _, need := range fleet.PortNeeds(r) {
+		if port := cmp.Or(need.Fixed, in.Ports[need.Key()]); port != 0 {
+			ports[need.Key()] = port
+		}
 	}
-	var latest fleet.Deployment
-	if g.Latest != nil {
-		latest = *g.Latest
-	}
-	d, err := s.render(s.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status)
-	if err != nil {
-		return fleet.Desired{}
-	}
-	return d
+	return ports
 }
 
 // catchUp waits until the view shows every write that was acknowledged before.

@@ -381,7 +381,7 @@ func TestDryRun_writesNothing(t *testing.T) {
 		t.Errorf("%+v, %v", made, err)
 	}
 	unknown, err := w.client.PutServer(ctx, srv("nobody", "nowhere", "v1"), dry)
-	if err != nil || len(unknown.Warnings) != 2 || unknown.Warnings[0].Code != api.WarnNeighbourUnknown || unknown.Warnings[0].Pointer != "/account" {
+	if err != nil || len(unknown.Warnings) != 2 || unknown.Warnings[0].Code != fleet.WarnNeighbourUnknown || unknown.Warnings[0].Pointer != "/account" {
 		t.Errorf("%+v, %v", unknown, err)
 	}
 	early := region("new")
@@ -393,10 +393,10 @@ func TestDryRun_writesNothing(t *testing.T) {
 	w.must(nil, err)
 	moved, err := w.client.PutHostTemplate(ctx, fleet.HostTemplate{Name: "public", Pattern: "c-{account_handle}-{cluster_id}{env_suffix}.kura.test"}, dry)
 	w.must(nil, err)
-	for host, warnings := range map[string][]api.Warning{"acme-corp-eu-staging.kura.test": renamed.Warnings, "c-acme-eu-staging.kura.test": moved.Warnings} {
-		want := []api.Warning{
-			{Code: api.WarnHostsMove, Detail: "1 host moves: server acme/eu moves from acme-eu-staging.kura.test to " + host},
-			{Code: api.WarnNoAlias, Detail: "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"},
+	for host, warnings := range map[string][]fleet.Warning{"acme-corp-eu-staging.kura.test": renamed.Warnings, "c-acme-eu-staging.kura.test": moved.Warnings} {
+		want := []fleet.Warning{
+			{Code: fleet.WarnHostsMove, Detail: "1 host moves: server acme/eu moves from acme-eu-staging.kura.test to " + host},
+			{Code: fleet.WarnNoAlias, Detail: "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"},
 		}
 		if diff := cmp.Diff(want, warnings); diff != "" {
 			t.Error(diff)

@@ -17,22 +17,22 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// body is a request's body of type T. huma only hands it over: what is wrong with it
+// Body is a request's body of type T. huma only hands it over: what is wrong with it
 // is kept until the handler asks, so that every fault carries its pointers.
-type body[T any] struct {
+type Body[T any] struct {
 	object T
 	err    error
 }
 
 // Schema implements huma.SchemaProvider.
-func (body[T]) Schema(r huma.Registry) *huma.Schema {
+func (Body[T]) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[T](), true, "")
 }
 
-func (b *body[T]) decode(data []byte) { b.err = decodeStrict(data, &b.object) }
+func (b *Body[T]) decode(data []byte) { b.err = decodeStrict(data, &b.object) }
 
 // value returns the object, or what is wrong with the body.
-func (b *body[T]) value() (T, error) { return b.object, b.err }
+func (b Body[T]) value() (T, error) { return b.object, b.err }
 
 // jsonFormat is huma's JSON format with the strict decoder for bodies.
 func jsonFormat() huma.Format {

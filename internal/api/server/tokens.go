@@ -20,6 +20,7 @@ import (
 	"unicode"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/declare"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
@@ -228,7 +229,7 @@ func (t *Tokens) List(ctx context.Context) ([]api.TokenInfo, error) {
 
 // Revoke ends a token; one that is revoked already stays so.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
-	return retry(func() error {
+	return declare.Retry(func() error {
 		if !isID(id) {
 			return fleet.Errorf(fleet.CodeNotFound, "token %q does not exist; kurad token list shows those there are", id)
 		}

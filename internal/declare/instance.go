@@ -1,4 +1,4 @@
-package server
+package declare
 
 import (
 	"cmp"
@@ -25,12 +25,12 @@ func nameOf(key fleet.ServerKey, r fleet.Region) (fleet.KubeDocument, error) {
 
 // lastKnown is what an instance that bears the server's own labels tells of its record:
 // nothing where there is none, or where the cluster does not answer.
-func (s *Server) lastKnown(ctx context.Context, key fleet.ServerKey, r fleet.Region) (found, error) {
+func (d *Declarer) lastKnown(ctx context.Context, key fleet.ServerKey, r fleet.Region) (found, error) {
 	doc, err := nameOf(key, r)
 	if err != nil {
 		return found{}, nil // the declaration says so itself
 	}
-	said, err := s.instance(ctx, key, doc, nil, listWithin)
+	said, err := d.instance(ctx, key, doc, nil, listWithin)
 	if err != nil {
 		return found{}, err
 	}
@@ -50,7 +50,7 @@ type instanceSaid struct {
 }
 
 // instance asks for an instance, compared with a document.
-func (s *Server) instance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, limit time.Duration) (instanceSaid, error) {
+func (d *Declarer) instance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, limit time.Duration) (instanceSaid, error) {
 	about := called(doc) + " as of " + doc.Revision
 	if adopted != nil {
 		about += fmt.Sprintf(", taken over as %s at %d", adopted.UID, adopted.Generation)
@@ -58,7 +58,7 @@ func (s *Server) instance(ctx context.Context, key fleet.ServerKey, doc fleet.Ku
 	return ask(ctx, about, func(ctx context.Context) instanceSaid {
 		within, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		inst, err := s.runtimes.Instance(within, key, doc, adopted)
+		inst, err := d.runtimes.Instance(within, key, doc, adopted)
 		return instanceSaid{inst, err}
 	})
 }
@@ -66,13 +66,13 @@ func (s *Server) instance(ctx context.Context, key fleet.ServerKey, doc fleet.Ku
 // routed are the old hosts that an instance goes on routing, though its record was lost, for
 // the period of an alias from now: the first one began nobody knows when. What has become
 // somebody else's since is not among them.
-func (s *Server) routed(ctx context.Context, key fleet.ServerKey, hosts []string) (list []fleet.Alias, err error) {
-	until := s.now().UTC().Add(s.aliases)
+func (d *Declarer) routed(ctx context.Context, key fleet.ServerKey, hosts []string) (list []fleet.Alias, err error) {
+	until := d.now().UTC().Add(d.aliases)
 	for _, host := range hosts {
 		if len(host) > maxHost || hostOf("https://"+host) != host {
 			continue // no host of ours
 		}
-		owner, held, err := s.records.Owner(ctx, store.ReserveHost(host))
+		owner, held, err := d.records.Owner(ctx, store.ReserveHost(host))
 		if err != nil {
 			return nil, err
 		}
@@ -86,26 +86,16 @@ func (s *Server) routed(ctx context.Context, key fleet.ServerKey, hosts []string
 // maxHost bounds the name of a host.
 const maxHost = 253
 
-// withAliases records the old hosts in the status of a server whose record was lost.
-func withAliases(st fleet.Status, list []fleet.Alias, declared fleet.Hosts) fleet.Status {
-	for _, a := range list {
-		if !slices.Contains([]string{declared.Public, declared.GRPC, declared.Global}, a.Host) {
-			st.Aliases = append(st.Aliases, a)
-		}
-	}
-	return st
-}
-
 // findInstance finds the KuraInstance that bears the name of a server which is to adopt
 // it, and takes its version where the request names none. already says that it is the
 // server's own by now.
-func (s *Server) findInstance(ctx context.Context, declared *fleet.Server, r fleet.Region, known bool, f *found) (already bool, err error) {
+func (d *Declarer) findInstance(ctx context.Context, declared *fleet.Server, r fleet.Region, known bool, f *found) (already bool, err error) {
 	key := declared.Key()
 	doc, err := nameOf(key, r)
 	if err != nil {
 		return false, err
 	}
-	inst, err := s.readInstance(ctx, key, doc, f.status.Value.AdoptedResource)
+	inst, err := d.readInstance(ctx, key, doc, f.status.Value.AdoptedResource)
 	if err != nil {
 		return false, err
 	}
@@ -133,8 +123,8 @@ func (s *Server) findInstance(ctx context.Context, declared *fleet.Server, r fle
 }
 
 // readInstance asks the cluster for an instance that is to be adopted.
-func (s *Server) readInstance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
-	said, err := s.instance(ctx, key, doc, adopted, readTimeout)
+func (d *Declarer) readInstance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
+	said, err := d.instance(ctx, key, doc, adopted, readTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -154,46 +144,23 @@ func called(doc fleet.KubeDocument) string {
 	return fmt.Sprintf("KuraInstance %s in namespace %q of cluster %q", doc.Name, doc.Namespace, doc.Cluster)
 }
 
-// adoptInstance compares the instance that was found with what the server renders to, and
-// records in the server's status that it is its own. One with the server's labels is so
-// anyway: only its record was lost.
-func (s *Server) adoptInstance(ctx context.Context, tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in fleet.Intent, f found, old []fleet.Alias) (*fleet.Status, error) {
-	if d.Kubernetes == nil {
+// sameInstance compares the instance that was found with what the server renders to. One with
+// the server's labels is its own anyway: only its record was lost.
+func (d *Declarer) sameInstance(ctx context.Context, key fleet.ServerKey, desired fleet.Desired, adoption *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
+	if desired.Kubernetes == nil {
 		return nil, errors.New("a server of a Kubernetes region renders to no instance")
 	}
-	adoption := &fleet.KubeAdoption{UID: f.instance.UID, Generation: in.Generation}
-	inst, err := s.readInstance(ctx, key, *d.Kubernetes, adoption)
+	doc := *desired.Kubernetes
+	inst, err := d.readInstance(ctx, key, doc, adoption)
 	switch {
 	case err != nil:
 		return nil, err
-	case inst.UID != f.instance.UID:
-		return nil, fleet.Errorf(fleet.CodeConflict, "adopt server %s: somebody made %s anew just now; try again", key, called(*d.Kubernetes))
+	case inst.UID != adoption.UID:
+		return nil, fleet.Errorf(fleet.CodeConflict, "adopt server %s: somebody made %s anew just now; try again", key, called(doc))
 	case inst.Foreign != "":
-		return nil, fleet.Errorf(fleet.CodeConflict, "adopt server %s: %s is %s; only what no kurad made can be adopted", key, called(*d.Kubernetes), inst.Foreign)
+		return nil, fleet.Errorf(fleet.CodeConflict, "adopt server %s: %s is %s; only what no kurad made can be adopted", key, called(doc), inst.Foreign)
 	}
-	next := f.status.Value.Clone()
-	if !f.status.Exists() {
-		next = withAliases(newStatus(d, in), old, d.Hosts)
-	}
-	next.Resource = inst
-	if inst.Adopted {
-		next.AdoptedResource = adoption
-		tx.AddEvent(adoptedEvent(key, s.now().UTC(), "KuraInstance %s/%s (uid %s) is the server's from now on", inst.Namespace, inst.Name, inst.UID))
-	}
-	tx.PutStatus(f.status, key, next)
-	return &next, nil
-}
-
-// newStatus is what is known of a server before its first turn.
-func newStatus(d fleet.Desired, in fleet.Intent) fleet.Status {
-	return fleet.Status{
-		Status: fleet.StatusProvisioning, Verdict: fleet.VerdictProgressing, VerdictReason: fleet.ReasonAccepted,
-		Generation: in.Generation, Revision: d.Revision, Conditions: []fleet.Condition{},
-	}
-}
-
-func adoptedEvent(key fleet.ServerKey, now time.Time, format string, args ...any) fleet.Event {
-	return fleet.Event{Account: key.Account, Region: key.Region, At: now, Type: fleet.EventNormal, Reason: "Adopted", Message: fmt.Sprintf(format, args...)}
+	return inst, nil
 }
 
 // awaitsApply reports whether an instance that was taken over is as it was until somebody
@@ -249,7 +216,7 @@ type routing struct {
 // unrouted says of the Kubernetes clusters of servers that move where old hosts stop
 // being routed (H8, K7). Each cluster and namespace is asked once, about a server whose
 // instance is there, all at the same time.
-func (s *Server) unrouted(ctx context.Context, list []affected) []string {
+func (d *Declarer) unrouted(ctx context.Context, list []affected) (warnings []fleet.Warning) {
 	within, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	asked := map[[2]string]bool{}
@@ -263,7 +230,7 @@ func (s *Server) unrouted(ctx context.Context, list []affected) []string {
 		asked[[2]string{doc.Cluster, doc.Namespace}] = true
 		n++
 		go func() {
-			inst, err := s.runtimes.Instance(within, a.after.Intent.Key(), *doc, status.AdoptedResource)
+			inst, err := d.runtimes.Instance(within, a.after.Intent.Key(), *doc, status.AdoptedResource)
 			answers <- routing{doc: *doc, lacks: inst != nil && slices.Contains(inst.Dropped, "spec."+aliasField), err: err}
 		}()
 	}
@@ -277,7 +244,10 @@ func (s *Server) unrouted(ctx context.Context, list []affected) []string {
 		}
 	}
 	slices.Sort(said)
-	return slices.Compact(said)
+	for _, detail := range slices.Compact(said) {
+		warnings = append(warnings, fleet.Warning{Code: fleet.WarnNoAlias, Detail: detail})
+	}
+	return warnings
 }
 
 // aliasField is where a KuraInstance names the hosts that stay routed.

@@ -1,48 +1,37 @@
-package server
+package declare
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
 
-type adoptInput struct {
-	KeyPath
-	DryRun bool `query:"dry_run" doc:"Say what would be taken over and how it differs, write nothing."`
-	Body   body[api.AdoptRequest]
+// Adoption names what a server takes over.
+type Adoption struct {
+	ImageTag   string            // "" stands for the tag of the instance
+	Containers map[string]string // by service: a name, or at least 12 characters of an id
 }
 
-// adopt declares a server and takes what runs already over as its own without touching
+// Adopt declares a server and takes what runs already over as its own without touching
 // it: containers that carry no labels, by their ids, or the KuraInstance of its name.
-func (s *Server) adopt(ctx context.Context, in *adoptInput) (*putOutput[fleet.ServerView], error) {
-	req, err := in.Body.value()
-	if err != nil {
-		return nil, err
-	}
-	req.DryRun = in.DryRun
-	key := in.key()
-	declared := fleet.Server{Account: key.Account, Region: key.Region, ImageTag: req.ImageTag}
+func (d *Declarer) Adopt(ctx context.Context, req Request, key fleet.ServerKey, named Adoption) (out Result[fleet.Gathered], err error) {
+	declared := fleet.Server{Account: key.Account, Region: key.Region, ImageTag: named.ImageTag}
 	checked := declared
 	checked.ImageTag = cmp.Or(checked.ImageTag, "of-the-instance")
 	if err := checked.Validate(); err != nil {
-		return nil, err
+		return out, err
 	}
-	var w api.Written[fleet.ServerView]
-	err = s.beside(ctx, req.DryRun, func(ctx context.Context, lock *store.Lock) (err error) {
-		w, err = s.adoptOnce(ctx, lock, declared, req)
+	err = d.beside(ctx, req.DryRun, func(ctx context.Context, lock *store.Lock) (err error) {
+		out, err = d.adoptOnce(ctx, lock, req, declared, named)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return written(w, req.DryRun), nil
+	return out, err
 }
 
 func adoptFault(key fleet.ServerKey, service, format string, args ...any) error {
@@ -59,74 +48,73 @@ func adoptFaultAt(key fleet.ServerKey, pointer, format string, args ...any) erro
 	return v.Err("adopt server " + key.String())
 }
 
-func (s *Server) adoptOnce(ctx context.Context, lock *store.Lock, declared fleet.Server, req api.AdoptRequest) (w api.Written[fleet.ServerView], err error) {
+func (d *Declarer) adoptOnce(ctx context.Context, lock *store.Lock, req Request, declared fleet.Server, named Adoption) (out Result[fleet.Gathered], err error) {
 	key := declared.Key()
-	n, err := s.neighbourhood(ctx, key)
+	n, err := d.neighbours(ctx, key)
 	if err != nil {
-		return w, err
+		return out, err
 	}
-	if err := n.faults("server " + key.String()); err != nil {
-		return w, err
+	if len(n.missing) > 0 {
+		return out, missing(n.missing, "server "+key.String())
 	}
 	r := n.region.Value
-	if err := fitsRuntime(key, r, req); err != nil {
-		return w, err
+	if err := fitsRuntime(key, r, named); err != nil {
+		return out, err
 	}
-	prev, err := present(s.records.Intent(ctx, key))
+	prev, err := present(d.records.Intent(ctx, key))
 	if err != nil {
-		return w, err
+		return out, err
 	}
-	status, err := present(s.records.Status(ctx, key))
-	if err != nil {
-		return w, err
+	var f found
+	if f.status, err = present(d.records.Status(ctx, key)); err != nil {
+		return out, err
 	}
 	if prev.Exists() {
-		if err := s.mayAdopt(ctx, prev, declared.ImageTag); err != nil {
-			return w, err
+		if err := d.mayAdopt(ctx, prev, declared.ImageTag); err != nil {
+			return out, err
 		}
 		declared = prev.Value.Server
 	} else if r.Cordoned {
-		return w, adoptFault(key, "", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
+		return out, adoptFault(key, "", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
 	}
 	if err := declared.ValidateIn(r); err != nil {
-		return w, err
+		return out, err
 	}
-	f := found{status: status}
 	already := false
 	if r.Kubernetes != nil {
-		already, err = s.findInstance(ctx, &declared, r, prev.Exists(), &f)
-	} else if already = prev.Exists() && isAdopted(status.Value, req.Containers); !already {
-		err = s.findContainers(ctx, key, r, req.Containers, &f)
+		already, err = d.findInstance(ctx, &declared, r, prev.Exists(), &f)
+	} else if already = prev.Exists() && isAdopted(f.status.Value, named.Containers); !already {
+		err = d.findContainers(ctx, key, r, named.Containers, &f)
 	}
 	if err != nil {
-		return w, err
+		return out, err
 	}
 	if already {
-		view, err := s.readServer(ctx, key, false)
-		return api.Written[fleet.ServerView]{Object: view}, err
+		out.Object, err = d.records.Gather(ctx, key)
+		return out, err
 	}
-	return s.storeServer(ctx, lock, declared, n, prev, f, req.DryRun)
+	return d.storeServer(ctx, lock, req, change{declared, n, prev, f})
 }
 
 // fitsRuntime checks that a request names what the region's runtime can give.
-func fitsRuntime(key fleet.ServerKey, r fleet.Region, req api.AdoptRequest) error {
+func fitsRuntime(key fleet.ServerKey, r fleet.Region, named Adoption) error {
 	switch {
-	case r.Kubernetes != nil && len(req.Containers) > 0:
+	case r.Kubernetes != nil && len(named.Containers) > 0:
 		return adoptFault(key, "", "region %q runs on Kubernetes, where the instance of the server's name is adopted: leave containers out", r.Name)
-	case r.Kubernetes == nil && len(req.Containers) == 0:
+	case r.Kubernetes == nil && len(named.Containers) == 0:
 		return adoptFault(key, "", "name at least one container, by its service: {\"cache\": \"<name or id>\"}")
-	case r.Kubernetes == nil && req.ImageTag == "":
+	case r.Kubernetes == nil && named.ImageTag == "":
 		return adoptFaultAt(key, "/image_tag", "is required: name the tag that the containers' image carries")
 	}
 	return nil
 }
 
 // findContainers finds the named containers of a container region.
-func (s *Server) findContainers(ctx context.Context, key fleet.ServerKey, r fleet.Region, named map[string]string, f *found) error {
+func (d *Declarer) findContainers(ctx context.Context, key fleet.ServerKey, r fleet.Region, named map[string]string, f *found) error {
 	listing, err := ask(ctx, "all of container endpoint "+r.Containers.Endpoint, func(ctx context.Context) fleet.Listing {
 		within, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		return s.runtimes.Containers(within, r.Containers.Endpoint, 0)
+		return d.runtimes.Containers(within, r.Containers.Endpoint, 0)
 	})
 	if err != nil {
 		return err
@@ -134,25 +122,25 @@ func (s *Server) findContainers(ctx context.Context, key fleet.ServerKey, r flee
 	if u := listing.Unreadable; u != nil {
 		return fleet.Errorf(fleet.CodeUnavailable, "adopt server %s: container endpoint %q cannot be read (%s): %s", key, listing.Endpoint, u.Reason, u.Message)
 	}
-	c := candidates{key: key, region: r, listing: listing, status: f.status.Value, env: s.env}
+	c := candidates{key: key, region: r, listing: listing, status: f.status.Value, env: d.env}
 	chosen, err := c.choose(named)
 	if err != nil {
 		return err
 	}
 	f.ports, f.containers, f.begun = chosen.ports, chosen.containers, listing.Begun
-	if err := s.adoptable(ctx, key, r, f.containers); err != nil {
+	if err := d.adoptable(ctx, key, r, f.containers); err != nil {
 		return err
 	}
-	return s.portsFree(ctx, key, r, f.ports)
+	return d.portsFree(ctx, key, r, f.ports)
 }
 
 // mayAdopt says why a server that is declared already cannot adopt.
-func (s *Server) mayAdopt(ctx context.Context, prev store.Versioned[fleet.Intent], tag string) error {
+func (d *Declarer) mayAdopt(ctx context.Context, prev store.Versioned[fleet.Intent], tag string) error {
 	key := prev.Value.Key()
 	if prev.Value.Deleting != nil {
 		return fleet.Errorf(fleet.CodeConflict, "server %s is being destroyed; wait until it is gone, then adopt", key)
 	}
-	latest, err := present(s.records.Deployment(ctx, key, prev.Value.Deployment))
+	latest, err := present(d.records.Deployment(ctx, key, prev.Value.Deployment))
 	if err != nil {
 		return err
 	}
@@ -185,14 +173,14 @@ func refersTo(ref, id, name string) bool {
 type refusal struct{ err error }
 
 // adoptable asks the engine whether it would leave the containers to kurad.
-func (s *Server) adoptable(ctx context.Context, key fleet.ServerKey, r fleet.Region, boxes map[string]fleet.Container) error {
+func (d *Declarer) adoptable(ctx context.Context, key fleet.ServerKey, r fleet.Region, boxes map[string]fleet.Container) error {
 	var v fleet.Invalid
-	for _, service := range sortedKeys(boxes) {
+	for _, service := range slices.Sorted(maps.Keys(boxes)) {
 		id := boxes[service].ID
 		why, err := ask(ctx, "container "+id, func(ctx context.Context) refusal {
 			within, cancel := context.WithTimeout(ctx, readTimeout)
 			defer cancel()
-			return refusal{s.runtimes.Adoptable(within, r.Containers.Endpoint, id)}
+			return refusal{d.runtimes.Adoptable(within, r.Containers.Endpoint, id)}
 		})
 		switch {
 		case err != nil:
@@ -208,10 +196,10 @@ func (s *Server) adoptable(ctx context.Context, key fleet.ServerKey, r fleet.Reg
 }
 
 // portsFree says who has a port that is to be taken over.
-func (s *Server) portsFree(ctx context.Context, key fleet.ServerKey, r fleet.Region, ports map[string]int) error {
-	for _, name := range sortedKeys(ports) {
+func (d *Declarer) portsFree(ctx context.Context, key fleet.ServerKey, r fleet.Region, ports map[string]int) error {
+	for _, name := range slices.Sorted(maps.Keys(ports)) {
 		res := store.ReservePort(r.Containers.Endpoint, ports[name])
-		owner, held, err := s.records.Owner(ctx, res)
+		owner, held, err := d.records.Owner(ctx, res)
 		if err != nil {
 			return err
 		}
@@ -236,29 +224,58 @@ func (f found) images(key fleet.ServerKey, d fleet.Desired) error {
 	return v.Err("adopt server " + key.String())
 }
 
-// adopt records the containers in the server's status and returns it.
-func (f found) adopt(tx *store.Tx, key fleet.ServerKey, d fleet.Desired, in fleet.Intent, now time.Time) *fleet.Status {
-	next := f.status.Value.Clone()
+// takesOver reports whether something that runs already becomes the server's own.
+func (f found) takesOver() bool { return f.instance != nil || f.adopting() || len(f.routed) > 0 }
+
+// takeOver returns the status of a server that takes something over, which is the only one
+// that is not a turn's, and what is to be told of that.
+func (d *Declarer) takeOver(ctx context.Context, f found, desired fleet.Desired, in fleet.Intent) (*fleet.Status, []fleet.Event, error) {
+	key, next := in.Key(), f.status.Value.Clone()
 	if !f.status.Exists() {
-		next = newStatus(d, in)
-	}
-	if next.Adopted == nil {
-		next.Adopted = map[string]fleet.Adoption{}
-	}
-	// A look that began before says nothing of what was adopted.
-	if next.Runtime.EffectsUntil == nil || next.Runtime.EffectsUntil.Before(f.begun) {
-		next.Runtime.EffectsUntil = &f.begun
-	}
-	for _, doc := range d.Containers.Services {
-		c, ok := f.containers[doc.Service]
-		if !ok {
-			continue
+		next = fleet.Status{ // before the first turn
+			Status: fleet.StatusProvisioning, Verdict: fleet.VerdictProgressing, VerdictReason: fleet.ReasonAccepted,
+			Generation: in.Generation, Revision: desired.Revision, Conditions: []fleet.Condition{},
 		}
-		next.Adopted[doc.Service] = fleet.Adoption{ID: c.ID, Name: c.Name, Digest: doc.Digest}
-		tx.AddEvent(adoptedEvent(key, now, "container %s (%.12s) is service %s from now on", c.Name, c.ID, doc.Service))
+		for _, a := range f.routed {
+			if !slices.Contains([]string{desired.Hosts.Public, desired.Hosts.GRPC, desired.Hosts.Global}, a.Host) {
+				next.Aliases = append(next.Aliases, a)
+			}
+		}
 	}
-	tx.PutStatus(f.status, key, next)
-	return &next
+	var events []fleet.Event
+	say := func(format string, args ...any) {
+		events = append(events, fleet.Event{Account: key.Account, Region: key.Region, At: d.now().UTC(), Type: fleet.EventNormal, Reason: "Adopted", Message: fmt.Sprintf(format, args...)})
+	}
+	if f.instance != nil {
+		adoption := &fleet.KubeAdoption{UID: f.instance.UID, Generation: in.Generation}
+		inst, err := d.sameInstance(ctx, key, desired, adoption)
+		if err != nil {
+			return nil, nil, err
+		}
+		if next.Resource = inst; inst.Adopted {
+			next.AdoptedResource = adoption
+			say("KuraInstance %s/%s (uid %s) is the server's from now on", inst.Namespace, inst.Name, inst.UID)
+		}
+	}
+	if f.adopting() {
+		if err := f.images(key, desired); err != nil {
+			return nil, nil, err
+		}
+		// A look that began before says nothing of what was adopted.
+		if next.Runtime.EffectsUntil == nil || next.Runtime.EffectsUntil.Before(f.begun) {
+			next.Runtime.EffectsUntil = &f.begun
+		}
+		adopted := map[string]fleet.Adoption{}
+		maps.Copy(adopted, next.Adopted)
+		for _, doc := range desired.Containers.Services {
+			if c, ok := f.containers[doc.Service]; ok {
+				adopted[doc.Service] = fleet.Adoption{ID: c.ID, Name: c.Name, Digest: doc.Digest}
+				say("container %s (%.12s) is service %s from now on", c.Name, c.ID, doc.Service)
+			}
+		}
+		next.Adopted = adopted
+	}
+	return &next, events, nil
 }
 
 // lostPorts are the reservations of ports that a server had and has no more.

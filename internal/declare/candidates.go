@@ -1,7 +1,8 @@
-package server
+package declare
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ func (c candidates) choose(named map[string]string) (found, error) {
 	if err != nil {
 		return f, unrenderable(c.key, err)
 	}
-	for _, service := range sortedKeys(named) {
+	for _, service := range slices.Sorted(maps.Keys(named)) {
 		at := "/containers/" + service
 		box, fault := c.find(named[service])
 		if fault == "" {
@@ -104,7 +105,7 @@ func (c candidates) find(ref string) (box fleet.Container, fault string) {
 // check says why a container cannot become a service of the server.
 func (c candidates) check(instance, service string, box fleet.Container) string {
 	if _, ok := c.region.Containers.Services[service]; !ok {
-		return fmt.Sprintf("region %q has no service %q (it has: %s)", c.key.Region, service, strings.Join(sortedKeys(c.region.Containers.Services), ", "))
+		return fmt.Sprintf("region %q has no service %q (it has: %s)", c.key.Region, service, strings.Join(slices.Sorted(maps.Keys(c.region.Containers.Services)), ", "))
 	}
 	if a, ok := c.status.Adopted[service]; ok && a.ID != box.ID && slices.ContainsFunc(c.listing.Containers, func(o fleet.Container) bool { return o.ID == a.ID }) {
 		return fmt.Sprintf("the service is container %s (%.12s) already, which was adopted before", a.Name, a.ID)

@@ -1,23 +1,22 @@
-package server
+package declare
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 // look asks a region's runtime anything at all, for a dry run, and says why it does not answer.
-func (s *Server) look(ctx context.Context, r fleet.Region) *fleet.ReadFailure {
+func (d *Declarer) look(ctx context.Context, r fleet.Region) *fleet.ReadFailure {
 	switch r = r.WithDefaults(); {
 	case r.Containers != nil:
-		return s.list(ctx, r).Unreadable
+		return d.list(ctx, r).Unreadable
 	case r.Kubernetes != nil:
 		within, cancel := context.WithTimeout(ctx, listWithin)
 		defer cancel()
 		doc := fleet.KubeDocument{Cluster: r.Kubernetes.Cluster, Namespace: r.Kubernetes.Namespace, Name: "kura"}
-		if _, err := s.runtimes.Instance(within, fleet.ServerKey{Region: r.Name}, doc, nil); err != nil {
+		if _, err := d.runtimes.Instance(within, fleet.ServerKey{Region: r.Name}, doc, nil); err != nil {
 			return &fleet.ReadFailure{Message: err.Error()}
 		}
 	}
@@ -26,7 +25,7 @@ func (s *Server) look(ctx context.Context, r fleet.Region) *fleet.ReadFailure {
 
 // unreadable is the warning of a dry run that a region's runtime cannot be read now, so that
 // whoever plans hears of it before anything is written; failed is what asking it said.
-func (s *Server) unreadable(r fleet.Region, pointer string, failed *fleet.ReadFailure) []api.Warning {
+func (d *Declarer) unreadable(r fleet.Region, pointer string, failed *fleet.ReadFailure) []fleet.Warning {
 	at := ""
 	switch r = r.WithDefaults(); {
 	case r.Containers != nil:
@@ -34,7 +33,7 @@ func (s *Server) unreadable(r fleet.Region, pointer string, failed *fleet.ReadFa
 	case r.Kubernetes != nil:
 		at = fmt.Sprintf("namespace %q of cluster %q", r.Kubernetes.Namespace, r.Kubernetes.Cluster)
 		// The watch knows the reason, and may be refused where a single look is not.
-		for _, l := range s.turns.KubeListings() {
+		for _, l := range d.listings() {
 			if l.Cluster == r.Kubernetes.Cluster && l.Namespace == r.Kubernetes.Namespace && l.Unreadable != nil {
 				failed = l.Unreadable
 			}
@@ -43,8 +42,8 @@ func (s *Server) unreadable(r fleet.Region, pointer string, failed *fleet.ReadFa
 	if failed == nil {
 		return nil
 	}
-	return []api.Warning{{
-		Code: api.WarnUnreadable, Pointer: pointer, Reason: failed.Reason,
+	return []fleet.Warning{{
+		Code: fleet.WarnUnreadable, Pointer: pointer, Reason: failed.Reason,
 		Detail: fmt.Sprintf("%s cannot be read now: %s; what is declared is stored all the same, and nothing is changed there until kurad can read it", at, failed.Message),
 	}}
 }

@@ -1,4 +1,4 @@
-package server
+package declare
 
 import (
 	"context"
@@ -64,18 +64,18 @@ func (s *strangers) mark(endpoint string, now time.Time, used map[int]bool) {
 
 // NewPort chooses another host port for a server that found its own taken (C12). The turn
 // stores it; who took it meanwhile is a conflict there.
-func (s *Server) NewPort(ctx context.Context, g fleet.Gathered, m fleet.PortMove) (int, error) {
+func (d *Declarer) NewPort(ctx context.Context, g fleet.Gathered, m fleet.PortMove) (int, error) {
 	key := g.Intent.Key()
-	if n := s.strangers.meet(spot{m.Endpoint, m.From}, key, s.now()); n > newPorts {
+	if n := d.strangers.meet(spot{m.Endpoint, m.From}, key, d.now()); n > newPorts {
 		return 0, fmt.Errorf("server %s got %d other ports within %s, and somebody had each", key, newPorts, strangerKept)
 	}
-	used, err := s.portsInUse(ctx, *g.Region)
+	used, err := d.portsInUse(ctx, *g.Region)
 	if err != nil {
 		return 0, err
 	}
 	have := maps.Clone(g.Intent.Ports)
 	delete(have, m.Need)
-	ports, err := s.assignPorts(ctx, key, *g.Region, s.desired(g).Instance, have, used)
+	ports, err := d.assignPorts(ctx, key, *g.Region, d.Desired(g).Instance, have, used)
 	if err != nil {
 		return 0, err
 	}

@@ -1,4 +1,4 @@
-package server
+package declare
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
@@ -38,37 +37,24 @@ const (
 	told = 10
 )
 
-// prepare validates a proposal against every server that it affects, at one revision,
-// and reserves what they will need; a dry run only checks. The caller then writes the
-// changed record, under the same lock.
-func (s *Server) prepare(ctx context.Context, lock *store.Lock, p proposal, dry bool) ([]api.Warning, error) {
-	if err := s.catchUp(ctx); err != nil {
-		return nil, err
-	}
-	list, err := s.affectedBy(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	at := func(k fleet.ServerKey) place { return place{k, p.pointer, p.advice, visible(ctx)} }
-	if err := disjoint(list, at); err != nil {
-		return nil, err
-	}
-	if err := s.reserve(ctx, lock, list, at, dry); err != nil {
-		return nil, err
-	}
-	warnings := impact(list)
-	if dry { // a write is made while others wait for their turn, and asks no cluster
-		for _, said := range s.unrouted(ctx, list) {
-			warnings = append(warnings, api.Warning{Code: api.WarnNoAlias, Detail: said})
-		}
-	}
-	return warnings, nil
+func (a affected) key() fleet.ServerKey { return a.after.Intent.Key() }
+
+// affect adds what a proposal means for the servers that exist to a plan.
+func (d *Declarer) affect(ctx context.Context, req Request, p *plan, change proposal) (err error) {
+	p.at = func(k fleet.ServerKey) place { return place{k, change.pointer, change.advice, req.By.Sees} }
+	p.servers, err = d.affectedBy(ctx, change)
+	return err
 }
 
-func (s *Server) affectedBy(ctx context.Context, p proposal) ([]affected, error) {
+// affectedBy validates a proposal against every server that it affects, at one revision, and
+// says what they will need.
+func (d *Declarer) affectedBy(ctx context.Context, p proposal) ([]affected, error) {
+	if err := d.catchUp(ctx); err != nil {
+		return nil, err
+	}
 	var list []affected
 	var used map[int]bool // ports of the one region that p is of
-	all, _ := s.view.Servers(p.keep)
+	all, _ := d.view.Servers(p.keep)
 	for _, g := range all {
 		// One that is being destroyed keeps what it holds and gets nothing new; one whose
 		// account or region is gone does not render either way.
@@ -80,7 +66,7 @@ func (s *Server) affectedBy(ctx context.Context, p proposal) ([]affected, error)
 		if !p.apply(&a.after) {
 			continue
 		}
-		a.from = s.desired(g)
+		a.from = d.Desired(g)
 		if p.check != nil {
 			if err := p.check(a.after); err != nil {
 				return nil, err
@@ -88,11 +74,11 @@ func (s *Server) affectedBy(ctx context.Context, p proposal) ([]affected, error)
 		}
 		if p.ports && used == nil {
 			var err error
-			if used, err = s.portsInUse(ctx, *a.after.Region); err != nil {
+			if used, err = d.portsInUse(ctx, *a.after.Region); err != nil {
 				return nil, err
 			}
 		}
-		if err := s.renderAfter(ctx, p, &a, used); err != nil {
+		if err := d.renderAfter(ctx, p, &a, used); err != nil {
 			return nil, err
 		}
 		held := needs(*g.Region, a.from, g.Intent, g.Status)
@@ -112,14 +98,14 @@ func (s *Server) affectedBy(ctx context.Context, p proposal) ([]affected, error)
 	return list, nil
 }
 
-func (s *Server) renderAfter(ctx context.Context, p proposal, a *affected, used map[int]bool) (err error) {
+func (d *Declarer) renderAfter(ctx context.Context, p proposal, a *affected, used map[int]bool) (err error) {
 	g := &a.after
 	if p.ports {
 		instance, err := fleet.InstanceName(g.Account.ID, g.Region.Cluster())
 		if err != nil {
 			return err
 		}
-		if g.Intent.Ports, err = s.assignPorts(ctx, g.Intent.Key(), *g.Region, instance, g.Intent.Ports, used); err != nil {
+		if g.Intent.Ports, err = d.assignPorts(ctx, g.Intent.Key(), *g.Region, instance, g.Intent.Ports, used); err != nil {
 			return err
 		}
 	}
@@ -127,7 +113,7 @@ func (s *Server) renderAfter(ctx context.Context, p proposal, a *affected, used 
 	if g.Latest != nil {
 		latest = *g.Latest
 	}
-	if a.to, err = s.render(s.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status); err != nil {
+	if a.to, err = d.render(d.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status); err != nil {
 		return &fleet.Error{Code: fleet.CodeInvalid, Message: "the change does not fit a server that exists",
 			Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%v; %s", err, p.advice)}}}
 	}
@@ -143,7 +129,7 @@ func disjoint(list []affected, at func(fleet.ServerKey) place) error {
 	}
 	holders := map[store.Reservation]holder{}
 	for _, a := range list {
-		key := a.after.Intent.Key()
+		key := a.key()
 		for _, res := range a.claims {
 			host, shared, ok := res.Host()
 			if ok {
@@ -169,23 +155,15 @@ func (a affected) cost() int {
 	return cost
 }
 
-// reserve takes what the affected servers will need, a bounded number at a time. What would
-// be refused is refused before anything is taken: nobody can change that meanwhile, for the
-// write runs alone.
-func (s *Server) reserve(ctx context.Context, lock *store.Lock, list []affected, at func(fleet.ServerKey) place, dry bool) error {
-	for _, a := range list {
-		key := a.after.Intent.Key()
-		if err := s.claimable(ctx, lock, key, a.claims, dry); err != nil {
-			return s.taken(ctx, lock, at(key), *a.after.Region, a.after.Intent, dry, err)
-		}
-	}
-	for len(list) > 0 && !dry {
+// reserve takes what the affected servers will need, a bounded number at a time.
+func (d *Declarer) reserve(ctx context.Context, lock *store.Lock, list []affected, at func(fleet.ServerKey) place) error {
+	for len(list) > 0 {
 		step, cost := 0, 0
 		for step < len(list) && (step == 0 || cost+list[step].cost() <= claimBudget) {
 			cost += list[step].cost()
 			step++
 		}
-		if err := s.reserveStep(ctx, lock, list[:step], at); err != nil {
+		if err := d.reserveStep(ctx, lock, list[:step], at); err != nil {
 			return err
 		}
 		list = list[step:]
@@ -193,16 +171,16 @@ func (s *Server) reserve(ctx context.Context, lock *store.Lock, list []affected,
 	return nil
 }
 
-func (s *Server) reserveStep(ctx context.Context, lock *store.Lock, list []affected, at func(fleet.ServerKey) place) error {
-	tx, something := s.records.BeginAt(s.now()), false
+func (d *Declarer) reserveStep(ctx context.Context, lock *store.Lock, list []affected, at func(fleet.ServerKey) place) error {
+	tx, something := d.records.BeginAt(d.now()), false
 	tx.Under(lock)
 	var blame affected
 	for _, a := range list {
 		if len(a.claims)+len(a.given) == 0 && !a.before.Offers {
 			continue
 		}
-		key := a.after.Intent.Key()
-		prev := store.Versioned[fleet.Intent]{Value: a.before.Intent, Revision: a.before.IntentRevision, CreatedAt: a.before.Intent.CreatedAt}
+		key := a.key()
+		prev := intentOf(a.before)
 		if !a.before.Offers && maps.Equal(a.before.Intent.Ports, a.after.Intent.Ports) {
 			tx.RequireIntent(prev)
 		} else {
@@ -210,7 +188,7 @@ func (s *Server) reserveStep(ctx context.Context, lock *store.Lock, list []affec
 		}
 		tx.Claim(key, a.claims...)
 		// Only kept, not released: should the change not be made, the server needs them still.
-		tx.GiveUp(key, s.now().UTC().Add(s.aliases), a.given...)
+		tx.GiveUp(key, d.now().UTC().Add(d.aliases), a.given...)
 		blame, something = a, true
 	}
 	if !something {
@@ -224,10 +202,7 @@ func (s *Server) reserveStep(ctx context.Context, lock *store.Lock, list []affec
 			}
 		}
 	}
-	if err != nil {
-		return s.taken(ctx, lock, at(blame.after.Intent.Key()), *blame.after.Region, blame.after.Intent, false, err)
-	}
-	return nil
+	return d.taken(ctx, lock, at, blame, err)
 }
 
 // offered is the intent with the ports that it lacks as an offer: they are its own once the
@@ -239,7 +214,7 @@ func offered(in fleet.Intent, ports map[string]int) fleet.Intent {
 }
 
 // impact says what a proposal means for the servers that exist.
-func impact(list []affected) []api.Warning {
+func impact(list []affected) []fleet.Warning {
 	var moves, replaced, applied, ended []string
 	routed := true
 	for _, a := range list {
@@ -264,15 +239,15 @@ func impact(list []affected) []api.Warning {
 			replaced = append(replaced, key.String())
 		}
 	}
-	var warnings []api.Warning
+	var warnings []fleet.Warning
 	if len(moves) > 0 {
-		warnings = append(warnings, api.Warning{Code: api.WarnHostsMove, Detail: count(len(moves), "host moves", "hosts move") + ": " + some(moves, "; ")})
+		warnings = append(warnings, fleet.Warning{Code: fleet.WarnHostsMove, Detail: count(len(moves), "host moves", "hosts move") + ": " + some(moves, "; ")})
 	}
 	if len(moves) > 0 && !routed {
-		warnings = append(warnings, api.Warning{Code: api.WarnNoAlias, Detail: "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"})
+		warnings = append(warnings, fleet.Warning{Code: fleet.WarnNoAlias, Detail: "containers route no old hosts: keep the DNS records of the old hosts until their clients have the new ones"})
 	}
 	if len(ended) > 0 {
-		warnings = append(warnings, api.Warning{Code: api.WarnNoAlias, Detail: "KuraInstances route old public hosts only, so " + count(len(ended), "host ends", "hosts end") +
+		warnings = append(warnings, fleet.Warning{Code: fleet.WarnNoAlias, Detail: "KuraInstances route old public hosts only, so " + count(len(ended), "host ends", "hosts end") +
 			" as soon as kurad applies the change: " + some(ended, ", ") + "; give their clients the new ones"})
 	}
 	for _, c := range []struct {
@@ -280,7 +255,7 @@ func impact(list []affected) []api.Warning {
 		keys    []string
 	}{{"replaced", replaced}, {"applied anew", applied}} {
 		if len(c.keys) > 0 {
-			warnings = append(warnings, api.Warning{Code: api.WarnReplace, Detail: count(len(c.keys), "server is ", "servers are ") + c.becomes +
+			warnings = append(warnings, fleet.Warning{Code: fleet.WarnReplace, Detail: count(len(c.keys), "server is ", "servers are ") + c.becomes +
 				", at most max_unsettled of a region at a time: " + some(c.keys, ", ")})
 		}
 	}

@@ -1,7 +1,6 @@
-package server
+package declare
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,35 +79,24 @@ func hostPorts(r fleet.Region, in fleet.Intent) []int {
 			ports = append(ports, need.Fixed)
 		}
 	}
-	for _, key := range sortedKeys(in.Ports) {
+	for _, key := range slices.Sorted(maps.Keys(in.Ports)) {
 		ports = append(ports, in.Ports[key])
-	}
-	return ports
-}
-
-// shownPorts are the host ports that a server has now, by "<service>/<port name>".
-func shownPorts(r fleet.Region, in fleet.Intent) map[string]int {
-	ports := map[string]int{}
-	for _, need := range fleet.PortNeeds(r) {
-		if port := cmp.Or(need.Fixed, in.Ports[need.Key()]); port != 0 {
-			ports[need.Key()] = port
-		}
 	}
 	return ports
 }
 
 // portsInUse are the ports of a region's endpoint that the records say are somebody's. One
 // that was offered for a change that was never made is not: whoever takes it reclaims it.
-func (s *Server) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, error) {
+func (d *Declarer) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, error) {
 	used := map[int]bool{}
 	if r.Containers == nil {
 		return used, nil
 	}
-	taken, err := s.records.PortsTaken(ctx, r.Containers.Endpoint)
+	taken, err := d.records.PortsTaken(ctx, r.Containers.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	offers := s.view.IdleOffers(r.Containers.Endpoint)
+	offers := d.view.IdleOffers(r.Containers.Endpoint)
 	for port, owner := range taken {
 		to, idle := offers[port]
 		used[port] = !idle || to != owner
@@ -116,7 +104,7 @@ func (s *Server) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, 
 	for _, need := range fleet.PortNeeds(r) {
 		used[need.Fixed] = true
 	}
-	s.strangers.mark(r.Containers.Endpoint, s.now(), used)
+	d.strangers.mark(r.Containers.Endpoint, d.now(), used)
 	return used, nil
 }
 
@@ -125,20 +113,20 @@ func (s *Server) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool, 
 // that a server that is made again most likely gets the same one; then the next free
 // one is taken. One that a container of somebody else's publishes is not free, whatever
 // the records say: they may have been lost, and that server not be declared yet.
-func (s *Server) assignPorts(ctx context.Context, key fleet.ServerKey, r fleet.Region, instance string, have map[string]int, used map[int]bool) (map[string]int, error) {
+func (d *Declarer) assignPorts(ctx context.Context, key fleet.ServerKey, r fleet.Region, instance string, have map[string]int, used map[int]bool) (map[string]int, error) {
 	ports := maps.Clone(have)
 	var published map[int]bool
 	for _, need := range fleet.PortNeeds(r) {
 		if need.Fixed != 0 || have[need.Key()] != 0 {
 			continue
 		}
-		first, last, ok := s.runtimes.PortRange(r)
+		first, last, ok := d.runtimes.PortRange(r)
 		if !ok || last < first {
 			return nil, noPorts(r)
 		}
 		if published == nil {
 			var err error
-			if published, err = s.publishedByOthers(ctx, key, r); err != nil {
+			if published, err = d.publishedByOthers(ctx, key, r); err != nil {
 				return nil, err
 			}
 		}
@@ -172,31 +160,54 @@ func choosePort(seed string, first, last int, free func(int) bool) (int, bool) {
 	return 0, false
 }
 
-// taken words why a server cannot have what it needs, and who has it. Where
-// another server was quicker to take an assigned port, and where the holder turns out
-// not to need what it holds, it is a conflict: the write begins again.
-func (s *Server) taken(ctx context.Context, lock *store.Lock, at place, r fleet.Region, in fleet.Intent, dry bool, err error) error {
+// taken words why a server cannot have what it needs. Where the holder turns out not to need
+// what it holds, it is a conflict: the write begins again.
+func (d *Declarer) taken(ctx context.Context, lock *store.Lock, at func(fleet.ServerKey) place, a affected, err error) error {
 	used, ok := asUsed(err)
 	if !ok {
 		return err
 	}
-	what := used.Reservation.String()
-	again := &kv.ConflictError{What: what}
-	g, spare, err := s.spare(ctx, used.Server, used.Reservation)
+	if err := d.contend(ctx, lock, at(a.key()), a, used, false); err != nil {
+		return err
+	}
+	return &kv.ConflictError{What: used.Reservation.String()}
+}
+
+// claimable checks that servers can have what they need.
+func (d *Declarer) claimable(ctx context.Context, lock *store.Lock, list []affected, at func(fleet.ServerKey) place, dry bool) error {
+	for _, a := range list {
+		for _, res := range a.claims {
+			err := d.records.Free(ctx, d.now(), a.key(), res)
+			if used, ok := asUsed(err); ok {
+				err = d.contend(ctx, lock, at(a.key()), a, used, dry)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// contend says who has what a server needs; nil: nobody any more. What its holder does not
+// need is given back, but by a dry run. Where another server was quicker to take an assigned
+// port, it is a conflict: the write begins again.
+func (d *Declarer) contend(ctx context.Context, lock *store.Lock, at place, a affected, used *store.UsedError, dry bool) error {
+	what, region := used.Reservation.String(), *a.after.Region
+	g, spare, err := d.spare(ctx, used.Server, used.Reservation)
 	switch {
 	case err != nil:
 		return err
 	case spare && !used.Until.IsZero():
 		return at.kept(what, used.Server, used.Until)
-	case spare && !dry:
-		if err := s.reclaim(ctx, lock, g, used.Reservation); err != nil {
-			return err
-		}
-		return again
-	case slices.ContainsFunc(fleet.PortNeeds(r), func(n fleet.PortNeed) bool {
-		return n.Fixed == 0 && used.Reservation == store.ReservePort(r.Containers.Endpoint, in.Ports[n.Key()])
+	case spare && dry:
+		return nil
+	case spare:
+		return d.reclaim(ctx, lock, g, used.Reservation)
+	case slices.ContainsFunc(fleet.PortNeeds(region), func(n fleet.PortNeed) bool {
+		return n.Fixed == 0 && used.Reservation == store.ReservePort(region.Containers.Endpoint, a.after.Intent.Ports[n.Key()])
 	}):
-		return again
+		return &kv.ConflictError{What: what}
 	}
 	return at.collision(what, g.Intent.Key())
 }
@@ -210,8 +221,10 @@ type place struct {
 }
 
 // ofServer is the place of a collision in the declaration of a server.
-func ofServer(ctx context.Context, key fleet.ServerKey) place {
-	return place{key, "/account", fmt.Sprintf("change the handle of account %q, or cluster_id, host templates or declared ports of region %q, so that the two differ", key.Account, key.Region), visible(ctx)}
+func ofServer(by fleet.Token) func(fleet.ServerKey) place {
+	return func(key fleet.ServerKey) place {
+		return place{key, "/account", fmt.Sprintf("change the handle of account %q, or cluster_id, host templates or declared ports of region %q, so that the two differ", key.Account, key.Region), by.Sees}
+	}
 }
 
 // collision says that two servers cannot have the same thing (H4), naming both as far as
@@ -255,13 +268,13 @@ func asUsed(err error) (*store.UsedError, bool) {
 
 // reclaim gives back a reservation that its holder does not need: one of a change that
 // was never made, or of a host that it has left.
-func (s *Server) reclaim(ctx context.Context, lock *store.Lock, g fleet.Gathered, res store.Reservation) error {
+func (d *Declarer) reclaim(ctx context.Context, lock *store.Lock, g fleet.Gathered, res store.Reservation) error {
 	if g.IntentRevision == 0 {
 		return nil // it is gone, and holds nothing any more
 	}
-	tx := s.records.BeginAt(s.now())
+	tx := d.records.BeginAt(d.now())
 	tx.Under(lock) // what its holder needs may change with an account, a template or a region
-	tx.RequireIntent(store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision})
+	tx.RequireIntent(intentOf(g))
 	tx.Release(g.Intent.Key(), res)
 	if host, _, ok := res.Host(); ok {
 		tx.Release(g.Intent.Key(), store.ReserveShare(host, g.Intent.Key())) // where the host is its account's
@@ -273,59 +286,32 @@ func (s *Server) reclaim(ctx context.Context, lock *store.Lock, g fleet.Gathered
 // spare reports whether who holds a reservation does not need it: a server, which may be
 // gone, or an account by its servers' shares. g is the server that does, or the last one
 // that does not.
-func (s *Server) spare(ctx context.Context, holder fleet.ServerKey, res store.Reservation) (g fleet.Gathered, spare bool, err error) {
+func (d *Declarer) spare(ctx context.Context, holder fleet.ServerKey, res store.Reservation) (g fleet.Gathered, spare bool, err error) {
 	if host, shared, ok := res.Host(); ok && !shared && holder.Region == "" {
-		sharers, err := s.records.Sharers(ctx, host)
+		sharers, err := d.records.Sharers(ctx, host)
 		if err != nil {
 			return g, false, err
 		}
 		for _, k := range sharers {
-			if g, spare, err = s.spare(ctx, k, store.ReserveShare(host, k)); err != nil || !spare {
+			if g, spare, err = d.spare(ctx, k, store.ReserveShare(host, k)); err != nil || !spare {
 				return g, false, err
 			}
 		}
 		return g, true, nil
 	}
-	g, err = s.records.Gather(ctx, holder)
+	g, err = d.records.Gather(ctx, holder)
 	if fleet.CodeOf(err) == fleet.CodeNotFound {
 		return fleet.Gathered{Intent: fleet.Intent{Server: fleet.Server{Account: holder.Account, Region: holder.Region}}}, true, nil
 	}
 	if err != nil || g.Account == nil || g.Region == nil || g.Intent.Deleting != nil {
 		return g, false, err
 	}
-	d := s.desired(g)
-	return g, d.Instance != "" && !slices.Contains(needs(*g.Region, d, g.Intent, g.Status), res), nil
-}
-
-// claimable checks that a server can have what it needs; what its holder does not need is
-// given back, but by a dry run.
-func (s *Server) claimable(ctx context.Context, lock *store.Lock, key fleet.ServerKey, claims []store.Reservation, dry bool) error {
-	for _, res := range claims {
-		err := s.records.Free(ctx, s.now(), key, res)
-		used, ok := asUsed(err)
-		if err != nil && !ok {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		g, spare, err := s.spare(ctx, used.Server, used.Reservation)
-		switch {
-		case err != nil:
-			return err
-		case !spare || !used.Until.IsZero():
-			return used
-		case !dry:
-			if err := s.reclaim(ctx, lock, g, used.Reservation); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	desired := d.Desired(g)
+	return g, desired.Instance != "" && !slices.Contains(needs(*g.Region, desired, g.Intent, g.Status), res), nil
 }
 
 func regionFault(r fleet.Region, pointer, format string, args ...any) error {
 	var v fleet.Invalid
 	v.Add(pointer, format, args...)
-	return v.Err(fmt.Sprintf("region %q", r.Name))
+	return v.Err(nameRegion(r))
 }

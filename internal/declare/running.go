@@ -1,4 +1,4 @@
-package server
+package declare
 
 import (
 	"context"
@@ -15,6 +15,7 @@ type found struct {
 	ports       map[string]int     // host ports by "<service>/<port name>"
 	restartMark string             // of a redeploy before the record was lost
 	aliases     []string           // old hosts that its instance still routes
+	routed      []fleet.Alias      // those of them that are nobody else's
 	unread      *fleet.ReadFailure // why the runtime could not be read
 
 	// Of a request to adopt:
@@ -36,14 +37,14 @@ const (
 // lost, and it goes on with the ports, the mark of the last redeploy and the old hosts that are found, so
 // that it renders to what runs and nothing restarts. A runtime that cannot be read is no
 // reason to refuse: the first choice of a port is the same for ever.
-func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Region) (found, error) {
+func (d *Declarer) running(ctx context.Context, key fleet.ServerKey, r fleet.Region) (found, error) {
 	if r.Kubernetes != nil {
-		return s.lastKnown(ctx, key, r)
+		return d.lastKnown(ctx, key, r)
 	}
 	if r.Containers == nil {
 		return found{}, nil
 	}
-	listing, err := s.listed(ctx, r)
+	listing, err := d.listed(ctx, r)
 	if err != nil {
 		return found{}, err
 	}
@@ -66,15 +67,15 @@ func (s *Server) running(ctx context.Context, key fleet.ServerKey, r fleet.Regio
 }
 
 // listed is list for a write.
-func (s *Server) listed(ctx context.Context, r fleet.Region) (fleet.Listing, error) {
-	return ask(ctx, "container endpoint "+r.Containers.Endpoint, func(ctx context.Context) fleet.Listing { return s.list(ctx, r) })
+func (d *Declarer) listed(ctx context.Context, r fleet.Region) (fleet.Listing, error) {
+	return ask(ctx, "container endpoint "+r.Containers.Endpoint, func(ctx context.Context) fleet.Listing { return d.list(ctx, r) })
 }
 
 // list are the containers of a region's endpoint, none where it cannot be read.
-func (s *Server) list(ctx context.Context, r fleet.Region) fleet.Listing {
+func (d *Declarer) list(ctx context.Context, r fleet.Region) fleet.Listing {
 	within, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	return s.runtimes.Containers(within, r.Containers.Endpoint, freshEnough)
+	return d.runtimes.Containers(within, r.Containers.Endpoint, freshEnough)
 }
 
 // isOf reports whether a container bears the labels of a server.
@@ -83,9 +84,9 @@ func isOf(key fleet.ServerKey, c fleet.Container) bool {
 }
 
 // publishedByOthers are the host ports of all containers but a server's own.
-func (s *Server) publishedByOthers(ctx context.Context, key fleet.ServerKey, r fleet.Region) (map[int]bool, error) {
+func (d *Declarer) publishedByOthers(ctx context.Context, key fleet.ServerKey, r fleet.Region) (map[int]bool, error) {
 	ports := map[int]bool{}
-	listing, err := s.listed(ctx, r)
+	listing, err := d.listed(ctx, r)
 	if err != nil {
 		return nil, err
 	}

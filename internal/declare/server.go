@@ -1,0 +1,324 @@
+package declare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
+)
+
+// Server declares a server, with all that goes with it: its deployment, its ports and its
+// reservations (P11, C12, H4).
+func (d *Declarer) Server(ctx context.Context, req Request, declared fleet.Server) (out Result[fleet.Gathered], err error) {
+	if err := declared.Validate(); err != nil {
+		return out, err
+	}
+	err = d.beside(ctx, req.DryRun, func(ctx context.Context, lock *store.Lock) (err error) {
+		out, err = d.declareServer(ctx, lock, req, declared)
+		return err
+	})
+	return out, err
+}
+
+// neighbourhood is what a server's declaration is read against.
+type neighbourhood struct {
+	account   store.Versioned[fleet.Account]
+	region    store.Versioned[fleet.Region]
+	templates []store.Versioned[fleet.HostTemplate]
+	plan      // what is not declared yet
+}
+
+func (n neighbourhood) byName() map[string]fleet.HostTemplate {
+	m := map[string]fleet.HostTemplate{}
+	for _, t := range n.templates {
+		m[t.Value.Name] = t.Value
+	}
+	return m
+}
+
+// require makes a transaction fail if any neighbour changes or goes.
+func (n neighbourhood) require(tx *store.Tx) {
+	tx.RequireAccount(n.account)
+	tx.RequireRegion(n.region)
+	for _, t := range n.templates {
+		tx.RequireTemplate(t)
+	}
+}
+
+func (d *Declarer) neighbours(ctx context.Context, key fleet.ServerKey) (n neighbourhood, err error) {
+	if n.account, err = present(d.records.Account(ctx, key.Account)); err != nil {
+		return n, err
+	}
+	if n.region, err = present(d.records.Region(ctx, key.Region)); err != nil {
+		return n, err
+	}
+	if !n.account.Exists() {
+		n.lacks("/account", "account %q does not exist; declare it first (kura_account), or correct the id", key.Account)
+	}
+	if !n.region.Exists() {
+		n.lacks("/region", "region %q does not exist; declare it first (kura_region), or correct the name", key.Region)
+	}
+	h := n.region.Value.Hosts
+	for _, name := range slices.Compact(slices.Sorted(slices.Values([]string{h.Public, h.GRPC, h.Global}))) {
+		if name == "" {
+			continue
+		}
+		t, err := present(d.records.Template(ctx, name))
+		if err != nil {
+			return n, err
+		}
+		if t.Exists() { // Render says what is missing
+			n.templates = append(n.templates, t)
+		}
+	}
+	return n, nil
+}
+
+// declareServer is one try to store a server's declaration, or to say what that would
+// mean.
+func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Request, declared fleet.Server) (out Result[fleet.Gathered], err error) {
+	key := declared.Key()
+	what := "server " + key.String()
+	n, err := d.neighbours(ctx, key)
+	if err != nil {
+		return out, err
+	}
+	prev, err := present(d.records.Intent(ctx, key))
+	if err != nil {
+		return out, err
+	}
+	if prev.Value.Deleting != nil {
+		return out, fleet.Errorf(fleet.CodeConflict, "%s is being destroyed since %s; wait until it is gone, then declare it again", what, instant(*prev.Value.Deleting))
+	}
+	if err := req.check(what, prev.Value.Generation); err != nil {
+		return out, err
+	}
+	if len(n.missing) > 0 {
+		p := plan{missing: n.missing}
+		if req.DryRun && n.region.Exists() {
+			p.warnings = d.unreadable(n.region.Value, "/region", d.look(ctx, n.region.Value))
+		}
+		out = Result[fleet.Gathered]{Object: fleet.Gathered{Intent: fleet.Intent{Server: declared, Generation: prev.Value.Generation + 1}}, Created: !prev.Exists(), Changed: true}
+		out.Warnings, err = d.carryOut(ctx, lock, what, p, req.DryRun)
+		return out, err
+	}
+	if err := declared.ValidateIn(n.region.Value); err != nil {
+		return out, err
+	}
+	if prev.Exists() && equal(prev.Value.Server, declared) {
+		g, err := d.records.Gather(ctx, key)
+		if fleet.CodeOf(err) == fleet.CodeNotFound || err == nil && g.IntentRevision != prev.Revision {
+			return out, &kv.ConflictError{What: what} // by now another declaration holds, or none
+		}
+		if err != nil {
+			return out, err
+		}
+		if !awaitsApply(g) && !drifted(g) {
+			out.Object = g
+			if req.DryRun {
+				out.Warnings = d.unreadable(n.region.Value, "/region", d.look(ctx, n.region.Value))
+			}
+			return out, nil
+		}
+	}
+	if !prev.Exists() && n.region.Value.Cordoned {
+		var v fleet.Invalid
+		v.Add("/region", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
+		return out, v.Err(what)
+	}
+	var f found
+	switch {
+	case !prev.Exists():
+		f, err = d.running(ctx, key, n.region.Value)
+	case req.DryRun:
+		f.unread = d.look(ctx, n.region.Value)
+	}
+	if err != nil {
+		return out, err
+	}
+	return d.storeServer(ctx, lock, req, change{declared, n, prev, f})
+}
+
+// change is a declaration of a server beside what it is read against.
+type change struct {
+	declared fleet.Server
+	near     neighbourhood
+	prev     store.Versioned[fleet.Intent]
+	found    found
+}
+
+// storeServer writes a changed declaration.
+func (d *Declarer) storeServer(ctx context.Context, lock *store.Lock, req Request, c change) (out Result[fleet.Gathered], err error) {
+	p, g, err := d.planServer(ctx, c)
+	if err != nil {
+		return out, err
+	}
+	p.at = ofServer(req.By)
+	p.warnings = d.unreadable(c.near.region.Value, "/region", c.found.unread)
+	out = Result[fleet.Gathered]{Object: g, Created: !c.prev.Exists(), Changed: true}
+	out.Warnings, err = d.carryOut(ctx, lock, "server "+c.declared.Key().String(), p, req.DryRun)
+	return out, err
+}
+
+// planServer says what a changed declaration writes, and what is then stored of the server.
+func (d *Declarer) planServer(ctx context.Context, c change) (p plan, g fleet.Gathered, err error) {
+	key, now, n, f := c.declared.Key(), d.now().UTC(), c.near, c.found
+	prev := c.prev
+	prev.Value = prev.Value.Accepted(n.region.Value)
+	next := prev.Value
+	next.Server, next.Generation = c.declared, prev.Value.Generation+1
+	if !prev.Exists() {
+		next.CreatedAt = now
+	}
+	latest, status, err := d.history(ctx, prev)
+	if err != nil {
+		return p, g, err
+	}
+	instance, err := fleet.InstanceName(key.Account, n.region.Value.Cluster())
+	if err != nil {
+		return p, g, unrenderable(key, err)
+	}
+	used, err := d.portsInUse(ctx, n.region.Value)
+	if err != nil {
+		return p, g, err
+	}
+	if next.Ports, err = d.assignPorts(ctx, key, n.region.Value, instance, f.keptPorts(prev.Value.Ports, used), used); err != nil {
+		return p, g, err
+	}
+	deployment := latest.Value
+	if !prev.Exists() || latest.Value.ImageTag != c.declared.ImageTag {
+		cause := fleet.DeploymentCauseImage
+		if !prev.Exists() {
+			cause = fleet.DeploymentCauseCreate
+		}
+		mark, err := d.markOf(ctx, c.declared, latest.Value, status)
+		if err != nil {
+			return p, g, err
+		}
+		deployment = fleet.Deployment{Cause: cause, RestartMark: cmp.Or(mark, f.restartMark)}
+	}
+	fresh := deployment.Seq == 0
+	if fresh {
+		next.Deployment++
+		deployment.Account, deployment.Region, deployment.Seq = key.Account, key.Region, next.Deployment
+		deployment.ImageTag, deployment.Generation, deployment.CreatedAt, deployment.Status = c.declared.ImageTag, next.Generation, now, fleet.DeploymentPending
+	}
+	if f.routed, err = d.routed(ctx, key, f.aliases); err != nil {
+		return p, g, err
+	}
+	if len(f.routed) > 0 && status == nil {
+		status = &fleet.Status{Aliases: f.routed}
+	}
+	desired, err := d.render(d.env, n.account.Value, n.region.Value, n.byName(), next, deployment, status)
+	if err != nil {
+		return p, g, unrenderable(key, err)
+	}
+	if fresh {
+		deployment.ManifestRevision = desired.Revision
+	}
+	var events []fleet.Event
+	if f.takesOver() {
+		if status, events, err = d.takeOver(ctx, f, desired, next); err != nil {
+			return p, g, err
+		}
+	}
+	g = fleet.Gathered{Intent: next, Status: status, Latest: &deployment, Account: &n.account.Value, Region: &n.region.Value, Templates: n.byName()}
+	p.own = &affected{after: g, claims: needs(n.region.Value, desired, next, status)}
+	p.write = func(tx *store.Tx) {
+		n.require(tx)
+		tx.PutIntent(prev, next)
+		if fresh {
+			closeDeployment(tx, latest, fleet.DeploymentSuperseded, fmt.Sprintf("deployment %d of image %s took its place", deployment.Seq, deployment.ImageTag), now)
+			tx.PutDeployment(store.Versioned[fleet.Deployment]{}, deployment)
+		}
+		if f.takesOver() {
+			tx.PutStatus(f.status, key, *status)
+			tx.AddEvent(events...)
+			tx.Release(key, lostPorts(n.region.Value, prev.Value, next)...)
+		}
+	}
+	return p, g, nil
+}
+
+// markOf is the restart mark of a deployment of another image. One that goes back to what
+// serves takes the mark that this was made with: whoever gave up a version that he had tried
+// again does not have the good one restarted for that.
+func (d *Declarer) markOf(ctx context.Context, declared fleet.Server, latest fleet.Deployment, status *fleet.Status) (string, error) {
+	if status == nil || status.ServingImageTag != declared.ImageTag {
+		return latest.RestartMark, nil
+	}
+	past, err := d.records.Deployments(ctx, declared.Key(), store.PageOptions{})
+	if err != nil {
+		return "", err
+	}
+	for _, d := range slices.Backward(past.Items) {
+		if d.Value.ImageTag == declared.ImageTag {
+			return d.Value.RestartMark, nil
+		}
+	}
+	return latest.RestartMark, nil
+}
+
+// unrenderable puts the reason why a server does not render where its author can see it.
+func unrenderable(key fleet.ServerKey, err error) error {
+	if fault, ok := errors.AsType[*fleet.Error](err); ok && fault.Err != nil {
+		err = fault.Err
+	}
+	var v fleet.Invalid
+	v.Add("/account", "%v", err)
+	return v.Err("server " + key.String())
+}
+
+// history returns the latest deployment and the status of a server, zero where it is new.
+func (d *Declarer) history(ctx context.Context, prev store.Versioned[fleet.Intent]) (latest store.Versioned[fleet.Deployment], status *fleet.Status, err error) {
+	if !prev.Exists() {
+		return latest, nil, nil
+	}
+	if latest, err = present(d.records.Deployment(ctx, prev.Value.Key(), prev.Value.Deployment)); err != nil {
+		return latest, nil, err
+	}
+	stored, err := present(d.records.Status(ctx, prev.Value.Key()))
+	if stored.Exists() {
+		status = &stored.Value
+	}
+	return latest, status, err
+}
+
+// Destroy asks for the destruction of a server.
+func (d *Declarer) Destroy(ctx context.Context, req Request, key fleet.ServerKey) (g fleet.Gathered, err error) {
+	err = d.beside(ctx, false, func(ctx context.Context, lock *store.Lock) (err error) {
+		if g, err = d.records.Gather(ctx, key); err != nil || g.Intent.Deleting != nil {
+			return err
+		}
+		if err := req.check("server "+key.String(), g.Intent.Generation); err != nil {
+			return err
+		}
+		return d.destroy(ctx, lock, &g)
+	})
+	return g, err
+}
+
+// destroy stores the wish that the server goes (P18).
+func (d *Declarer) destroy(ctx context.Context, lock *store.Lock, g *fleet.Gathered) error {
+	key, now := g.Intent.Key(), d.now().UTC()
+	if g.Intent.DeletionProtection && g.Status != nil && g.Status.ServingImageTag != "" {
+		return fleet.Errorf(fleet.CodeConflict, "server %s is protected from deletion; set deletion_protection = false and apply that first", key)
+	}
+	next := g.Intent
+	next.Deleting, next.Generation = &now, next.Generation+1
+	tx := d.records.Begin()
+	tx.Under(lock)
+	tx.PutIntent(intentOf(*g), next)
+	if g.Latest != nil {
+		latest := closeDeployment(tx, latestOf(*g), fleet.DeploymentCancelled, "the server is being destroyed", now)
+		g.Latest = &latest
+	}
+	_, err := tx.Commit(ctx)
+	g.Intent = next
+	return err
+}
