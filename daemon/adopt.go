@@ -37,9 +37,6 @@ func adoptCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := knownOutput(output); err != nil {
-				return err
-			}
 			c, err := t.client()
 			if err != nil {
 				return err
@@ -60,7 +57,7 @@ func adoptCommand() *cobra.Command {
 	f.StringVar(&request.ImageTag, "image-tag", "", "tag that is declared: the one that the containers' image carries; of a KuraInstance it may be left out")
 	f.StringToStringVar(&request.Containers, "container", nil, "container of a service, by its name or id: cache=hand-made-cache; repeatable")
 	f.BoolVar(&request.DryRun, "dry-run", false, "say what would be taken over and how it differs, and change nothing")
-	f.StringVarP(&output, "output", "o", "table", "table or json")
+	outputFlag(c, &output)
 	return c
 }
 

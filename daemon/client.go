@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +45,48 @@ func (t *target) flags(c *cobra.Command) {
 }
 
 func (t *target) client() (*api.Client, error) { return t.dial(false) }
+
+// asks makes a command one that asks the daemon.
+func asks(c *cobra.Command, do func(cmd *cobra.Command, c *api.Client, args []string) error) *cobra.Command {
+	var t target
+	t.flags(c)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := t.client()
+		if err != nil {
+			return err
+		}
+		return do(cmd, client, args)
+	}
+	return c
+}
+
+// shows makes a command one that prints what it reads, as a table or as json.
+func shows[T any](c *cobra.Command, read func(*api.Client, context.Context) (T, error), table func(io.Writer, T)) *cobra.Command {
+	var output string
+	outputFlag(c, &output)
+	return asks(c, func(cmd *cobra.Command, c *api.Client, _ []string) error {
+		v, err := read(c, cmd.Context())
+		if err != nil {
+			return err
+		}
+		if output == "json" {
+			return printJSON(cmd.OutOrStdout(), v)
+		}
+		table(cmd.OutOrStdout(), v)
+		return nil
+	})
+}
+
+// outputFlag lets a command print a table, or json.
+func outputFlag(c *cobra.Command, output *string) {
+	c.Flags().StringVarP(output, "output", "o", "table", "table or json")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if *output != "table" && *output != "json" {
+			return usagef("--output %q is neither table nor json", *output)
+		}
+		return nil
+	}
+}
 
 // impatient returns a client that reports at once when nobody answers, for commands that
 // try again by themselves.

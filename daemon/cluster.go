@@ -18,36 +18,11 @@ func clusterCommand() *cobra.Command {
 }
 
 func clusterListCommand() *cobra.Command {
-	var (
-		t      target
-		output string
-	)
-	c := &cobra.Command{
+	return shows(&cobra.Command{
 		Use:   "list",
 		Short: "List the namespaces of clusters, with the UID that is observed and the one that is there",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := knownOutput(output); err != nil {
-				return err
-			}
-			c, err := t.client()
-			if err != nil {
-				return err
-			}
-			list, err := c.Namespaces(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return printJSON(cmd.OutOrStdout(), list)
-			}
-			printNamespaces(cmd.OutOrStdout(), list)
-			return nil
-		},
-	}
-	t.flags(c)
-	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
-	return c
+	}, (*api.Client).Namespaces, printNamespaces)
 }
 
 func printNamespaces(w io.Writer, list []api.Namespace) {
@@ -69,11 +44,8 @@ func printNamespaces(w io.Writer, list []api.Namespace) {
 }
 
 func clusterAcceptCommand() *cobra.Command {
-	var (
-		t   target
-		yes bool
-	)
-	c := &cobra.Command{
+	var yes bool
+	c := asks(&cobra.Command{
 		Use:   "accept NAME",
 		Short: "Let kurad act in a cluster that is not the one it has observed so far",
 		Long: "A namespace is told apart by its UID. Where another one answers under the name of the one that was observed\n" +
@@ -83,38 +55,32 @@ func clusterAcceptCommand() *cobra.Command {
 			"servers that are being destroyed count as destroyed, and what the old one held is left behind for good.",
 		Example: "  kurad cluster accept eu-1\n  kurad cluster accept eu-1 --yes",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.client()
-			if err != nil {
+	}, func(cmd *cobra.Command, c *api.Client, args []string) error {
+		all, err := c.Namespaces(cmd.Context())
+		if err != nil {
+			return err
+		}
+		var changed []api.Namespace
+		for _, n := range all {
+			if n.Cluster == args[0] && n.Changed() {
+				changed = append(changed, n)
+			}
+		}
+		if len(changed) == 0 {
+			return fmt.Errorf("there is nothing to accept of cluster %q: none of its namespaces has another UID than before (kurad cluster list)", args[0])
+		}
+		printNamespaces(cmd.OutOrStdout(), changed)
+		if !yes {
+			return errors.New("nothing was changed: what is there now becomes what kurad acts in, and what was there is left behind; if that is meant, run the same with --yes")
+		}
+		for _, n := range changed {
+			if err := c.AcceptNamespace(cmd.Context(), n.Cluster, n.Namespace, n.Seen); err != nil {
 				return err
 			}
-			all, err := c.Namespaces(cmd.Context())
-			if err != nil {
-				return err
-			}
-			var changed []api.Namespace
-			for _, n := range all {
-				if n.Cluster == args[0] && n.Changed() {
-					changed = append(changed, n)
-				}
-			}
-			if len(changed) == 0 {
-				return fmt.Errorf("there is nothing to accept of cluster %q: none of its namespaces has another UID than before (kurad cluster list)", args[0])
-			}
-			printNamespaces(cmd.OutOrStdout(), changed)
-			if !yes {
-				return errors.New("nothing was changed: what is there now becomes what kurad acts in, and what was there is left behind; if that is meant, run the same with --yes")
-			}
-			for _, n := range changed {
-				if err := c.AcceptNamespace(cmd.Context(), n.Cluster, n.Namespace, n.Seen); err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "accepted: namespace %s of cluster %s\n", n.Namespace, n.Cluster)
-			}
-			return nil
-		},
-	}
-	t.flags(c)
+			fmt.Fprintf(cmd.OutOrStdout(), "accepted: namespace %s of cluster %s\n", n.Namespace, n.Cluster)
+		}
+		return nil
+	})
 	c.Flags().BoolVar(&yes, "yes", false, "accept what is shown; without it nothing is changed")
 	return c
 }

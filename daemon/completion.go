@@ -17,18 +17,22 @@ const completionTime = time.Second
 // complete teaches every command what can follow: names come from the running daemon, and
 // where it does not answer there are none.
 func complete(c *cobra.Command) {
+	servers := listed(func(c *api.Client, ctx context.Context) ([]fleet.ServerView, error) {
+		return c.ListServers(ctx, api.ServerFilter{})
+	}, serverWord)
 	words := strings.Fields(c.Use)
 	for _, word := range words[1:] {
 		switch strings.ToLower(strings.Trim(word, "[].")) {
 		case "account/region":
-			c.ValidArgsFunction = names(serverNames, strings.HasSuffix(word, "..."))
+			c.ValidArgsFunction = names(servers, strings.HasSuffix(word, "..."))
 		case "id":
-			c.ValidArgsFunction = names(tokenNames, false)
+			c.ValidArgsFunction = names(listed((*api.Client).ListTokens, tokenWord), false)
 		}
 	}
 	for flag, values := range map[string]func(context.Context, *api.Client) ([]string, error){
-		"account": accountNames, "region": regionNames,
-		"output": fixed("table", "json"), "scope": fixed(string(fleet.ScopeRead), string(fleet.ScopeWrite), string(fleet.ScopeAdmin)),
+		"account": listed((*api.Client).ListAccounts, func(a api.Account) string { return a.ID }),
+		"region":  listed((*api.Client).ListRegions, func(r api.Region) string { return r.Name }),
+		"output":  fixed("table", "json"), "scope": fixed(string(fleet.ScopeRead), string(fleet.ScopeWrite), string(fleet.ScopeAdmin)),
 		"log-level": fixed("trace", "debug", "info", "warn", "error"), "log-format": fixed("text", "json"),
 		"environment": fixed("production", "staging", "canary"),
 	} {
@@ -67,48 +71,27 @@ func fixed(words ...string) func(context.Context, *api.Client) ([]string, error)
 	return func(context.Context, *api.Client) ([]string, error) { return words, nil }
 }
 
-func serverNames(ctx context.Context, c *api.Client) (words []string, err error) {
-	if c == nil {
-		return nil, nil
-	}
-	list, err := c.ListServers(ctx, api.ServerFilter{})
-	for _, s := range list {
-		words = append(words, s.Account+"/"+s.Region+"\t"+saidOf(s))
-	}
-	return words, err
-}
-
-func accountNames(ctx context.Context, c *api.Client) (words []string, err error) {
-	if c == nil {
-		return nil, nil
-	}
-	list, err := c.ListAccounts(ctx)
-	for _, a := range list {
-		words = append(words, a.ID)
-	}
-	return words, err
-}
-
-func regionNames(ctx context.Context, c *api.Client) (words []string, err error) {
-	if c == nil {
-		return nil, nil
-	}
-	list, err := c.ListRegions(ctx)
-	for _, r := range list {
-		words = append(words, r.Name)
-	}
-	return words, err
-}
-
-func tokenNames(ctx context.Context, c *api.Client) (words []string, err error) {
-	if c == nil {
-		return nil, nil
-	}
-	list, err := c.ListTokens(ctx)
-	for _, t := range list {
-		if t.RevokedAt == nil {
-			words = append(words, t.ID+"\t"+t.Name)
+// listed asks for the words of what is listed; "" is none.
+func listed[T any](list func(*api.Client, context.Context) ([]T, error), word func(T) string) func(context.Context, *api.Client) ([]string, error) {
+	return func(ctx context.Context, c *api.Client) (words []string, err error) {
+		if c == nil {
+			return nil, nil
 		}
+		all, err := list(c, ctx)
+		for _, v := range all {
+			if w := word(v); w != "" {
+				words = append(words, w)
+			}
+		}
+		return words, err
 	}
-	return words, err
+}
+
+func serverWord(s fleet.ServerView) string { return s.Account + "/" + s.Region + "\t" + saidOf(s) }
+
+func tokenWord(t api.TokenInfo) string {
+	if t.RevokedAt != nil {
+		return ""
+	}
+	return t.ID + "\t" + t.Name
 }

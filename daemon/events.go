@@ -30,9 +30,6 @@ func eventsCommand() *cobra.Command {
 		Example: "  kurad events\n  kurad events acme/eu --follow\n  kurad events -f -o json | jq 'select(.type == \"Warning\")'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := knownOutput(output); err != nil {
-				return err
-			}
 			if limit < 1 || limit > api.MaxPage {
 				return usagef("--limit %d is not between 1 and %d", limit, api.MaxPage)
 			}
@@ -70,16 +67,9 @@ func eventsCommand() *cobra.Command {
 	}
 	t.flags(c)
 	c.Flags().IntVar(&limit, "limit", 50, "how many at most, the newest ones; with --follow, to begin with")
-	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	outputFlag(c, &output)
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with every new event until interrupted")
 	return c
-}
-
-func knownOutput(output string) error {
-	if output != "table" && output != "json" {
-		return usagef("--output %q is neither table nor json", output)
-	}
-	return nil
 }
 
 // follower prints every event once, in order, as it happens.

@@ -12,11 +12,7 @@ import (
 )
 
 func orphansCommand() *cobra.Command {
-	var (
-		t      target
-		output string
-	)
-	c := &cobra.Command{
+	return shows(&cobra.Command{
 		Use:   "orphans",
 		Short: "List containers and KuraInstances of this environment that belong to no declared server",
 		Long: "List containers and KuraInstances that carry this environment's labels and belong to no declared\n" +
@@ -25,28 +21,7 @@ func orphansCommand() *cobra.Command {
 			"Nothing removes containers. A KuraInstance is deleted after --orphan-period where its Kubernetes region has\n" +
 			"delete_orphans = true, and is neither paused nor observing; it is listed with \"deleted soon\" until then.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := knownOutput(output); err != nil {
-				return err
-			}
-			c, err := t.client()
-			if err != nil {
-				return err
-			}
-			orphans, err := c.Orphans(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return printJSON(cmd.OutOrStdout(), orphans)
-			}
-			printOrphans(cmd.OutOrStdout(), orphans)
-			return nil
-		},
-	}
-	t.flags(c)
-	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
-	return c
+	}, (*api.Client).Orphans, printOrphans)
 }
 
 func printOrphans(w io.Writer, o api.Orphans) {

@@ -14,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
 
@@ -30,34 +31,25 @@ func snapshotCommand() *cobra.Command {
 }
 
 func snapshotSaveCommand() *cobra.Command {
-	var (
-		t      target
-		output string
-	)
-	c := &cobra.Command{
+	var output string
+	c := asks(&cobra.Command{
 		Use:     "save",
 		Short:   "Save a snapshot of the running daemon",
 		Example: "  kurad snapshot save --output /backup/kura.snapshot",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.client()
-			if err != nil {
-				return err
-			}
-			if output == "" {
-				output = "kura-" + time.Now().UTC().Format("20060102-150405") + ".snapshot"
-			}
-			info, err := saveSnapshot(output, cmd.OutOrStdout(), func(w io.Writer) error { return client.SaveSnapshot(cmd.Context(), w) })
-			if err != nil {
-				return err
-			}
-			if output != "-" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d records of environment %s at revision %d\n", output, info.Records, info.Environment, info.Revision)
-			}
-			return nil
-		},
-	}
-	t.flags(c)
+	}, func(cmd *cobra.Command, c *api.Client, _ []string) error {
+		if output == "" {
+			output = "kura-" + time.Now().UTC().Format("20060102-150405") + ".snapshot"
+		}
+		info, err := saveSnapshot(output, cmd.OutOrStdout(), func(w io.Writer) error { return c.SaveSnapshot(cmd.Context(), w) })
+		if err != nil {
+			return err
+		}
+		if output != "-" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d records of environment %s at revision %d\n", output, info.Records, info.Environment, info.Revision)
+		}
+		return nil
+	})
 	c.Flags().StringVar(&output, "output", "", "file to write, or - for standard output; kura-<time>.snapshot in this folder by default")
 	return c
 }

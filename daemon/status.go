@@ -45,14 +45,11 @@ func statusCommand() *cobra.Command {
 	f.BoolVarP(&o.watch, "watch", "w", false, "show every change until interrupted")
 	f.BoolVar(&o.fresh, "fresh", false, "read the runtime and probe the endpoint first (10 s at most)")
 	f.BoolVar(&o.exitCode, "exit-code", false, "end with 6 unless everything that is shown has converged")
-	f.StringVarP(&o.output, "output", "o", "table", "table or json")
+	outputFlag(c, &o.output)
 	return c
 }
 
 func showStatus(ctx context.Context, w, said io.Writer, o statusOptions, args []string) error {
-	if err := knownOutput(o.output); err != nil {
-		return err
-	}
 	if o.watch && o.exitCode {
 		return usagef("--watch goes on until interrupted: leave --exit-code out, or use `kurad wait`")
 	}
