@@ -4,19 +4,14 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
-	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -56,21 +51,16 @@ func throng(t *testing.T, n int, call func(ctx context.Context, i int)) (end fun
 	return end
 }
 
-// Thousands of bodies over HTTP/2 that never end, of a token that may not write and of one
+// Thousands of bodies that never end, of a token that may not write and of one
 // that may.
 func TestAttack_G8_bodiesThatNeverEndTakeNoMemory(t *testing.T) {
 	k := newBareKurad(t, "staging", t.TempDir(), "--tls-generate")
 	k.start()
-	pem, err := os.ReadFile(filepath.Join(k.dir, tlsFolder, server.CAFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
-	h := k.besideWith(k.token(api.TokenRequest{Name: "honest", Scope: fleet.ScopeWrite}), &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
+	secure := k.trusted()
+	h := k.besideWith(k.token(api.TokenRequest{Name: "honest", Scope: fleet.ScopeWrite}), secure)
 	for _, scope := range []fleet.Scope{fleet.ScopeRead, fleet.ScopeWrite} {
 		token := k.token(api.TokenRequest{Name: "attacker", Scope: scope})
-		transport := &http.Transport{ForceAttemptHTTP2: true, MaxConnsPerHost: 40, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: secure.Clone()}
 		client := &http.Client{Transport: transport}
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -94,7 +84,7 @@ func TestAttack_G8_bodiesThatNeverEndTakeNoMemory(t *testing.T) {
 		all.Wait()
 		transport.CloseIdleConnections()
 	}
-	h.noticed("2,300 bodies over HTTP/2 that never end, with a read and with a write token")
+	h.noticed("2,300 bodies that never end, with a read and with a write token")
 }
 
 // Bodies of a megabyte each whose every key is wrong, and lists of servers that are as large

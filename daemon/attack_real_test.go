@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 )
 
 // The suite of attacks: one caller misbehaves, and everybody else must not notice (G8, G9).
@@ -206,4 +208,16 @@ func (k *kurad) url() string {
 		k.t.Fatal(err)
 	}
 	return strings.TrimSpace(string(endpoint))
+}
+
+// trusted is how the daemon is reached over TLS that made its certificate itself.
+func (k *kurad) trusted() *tls.Config {
+	k.t.Helper()
+	pem, err := os.ReadFile(filepath.Join(k.dir, tlsFolder, server.CAFile))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }

@@ -79,12 +79,7 @@ func (k *kurad) record(want fleet.Server) func() error {
 func (k *kurad) sameContainer(same bool) func() error {
 	last := ""
 	return func() error {
-		// An apply returns when the new one serves; the old one is taken away a moment later.
-		v := k.until(acmeEU, "nothing is under way", func(v *fleet.ServerView) bool { return v != nil && v.Plan == nil })
-		if len(v.Containers) != 1 {
-			return fmt.Errorf("%d containers, want one: %v", len(v.Containers), v.Containers)
-		}
-		id := v.Containers[0].ID
+		id := k.id(acmeEU)
 		was := last
 		last = id
 		if was != "" && (id == was) != same {

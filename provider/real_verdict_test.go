@@ -39,13 +39,14 @@ func (c *cli) showsNothing() {
 	c.shows(false, []string{"No changes"}, "Warning")
 }
 
-// id is the one container that the server runs.
+// id is the one container that the server runs. An apply returns when the new one serves; the
+// old one is taken away a moment later, and is gone from what kurad tells with the first
+// listing that began after that.
 func (k *kurad) id(key fleet.ServerKey) string {
 	k.t.Helper()
-	v := k.server(key.Account, key.Region)
-	if v == nil || len(v.Containers) != 1 {
-		k.t.Fatalf("server %s has not one container: %s", key, standing(v))
-	}
+	v := k.until(key, "has one container, and nothing is under way", func(v *fleet.ServerView) bool {
+		return v != nil && v.Plan == nil && len(v.Containers) == 1
+	})
 	return v.Containers[0].ID
 }
 

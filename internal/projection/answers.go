@@ -187,14 +187,14 @@ func stoppedBy(p fleet.Plan) []string {
 	return down
 }
 
-// outage forgets what was noted of what served last as soon as it runs, and all that was
-// planned for it is done.
+// outage forgets what was noted of what served last as soon as it runs under its name, and
+// all that was planned for it is done.
 func (t *turn) outage() {
 	if p := t.s.Runtime.Plan; p != nil && p.Cause == fleet.CauseOutage {
 		return
 	}
 	down := t.seen.down()
-	if len(down) == 0 {
+	if len(down) == 0 && !t.seen.misnamed {
 		t.s.Outage = fleet.Outage{}
 		return
 	}

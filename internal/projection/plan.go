@@ -22,17 +22,17 @@ func Plan(in Input, out Output) *fleet.Plan {
 	b := builder{in: in, seen: v, crashes: s.Crashes, adopted: s.Adopted, there: slices.Clone(in.Seen.Instance.Containers)}
 	kind, attempt := fleet.PlanApply, s.Runtime.Attempts+1
 	cause := (&turn{in: in, s: s, latest: latestOf(in, out), seen: v}).cause()
-	waits := s.Runtime.NextAttempt != nil && s.Runtime.NextAttempt.After(in.Now)
-	b.goesOn = !waits && s.Runtime.Refusal == nil && s.Admitted && !blocked(s.Holds) && v.presence != foreign && v.prepared()
+	b.waits = s.Runtime.NextAttempt != nil && s.Runtime.NextAttempt.After(in.Now)
+	b.goesOn = !b.waits && s.Runtime.Refusal == nil && s.Admitted && !blocked(s.Holds) && v.presence != foreign && v.prepared()
 	switch {
-	case in.Intent.Deleting != nil && !waits:
+	case in.Intent.Deleting != nil && !b.waits:
 		kind, cause = fleet.PlanDestroy, fleet.CauseDestroy
 		b.destroy(s)
 	case in.Intent.Deleting != nil:
 		return nil
 	case b.revive(s.Outage):
 		cause, attempt = fleet.CauseOutage, s.Outage.Attempts+1
-	case waits:
+	case b.waits:
 		return nil
 	case v.presence == foreign:
 		cause = fleet.CauseManifest
@@ -114,6 +114,7 @@ type builder struct {
 	creates map[string]int    // service → index of its create task
 	there   []fleet.Container // once the tasks so far are done
 	goesOn  bool              // what is prepared for the place of what served last is started now
+	waits   bool              // the next attempt is not due
 }
 
 func (b *builder) add(t fleet.Task) {
@@ -134,8 +135,9 @@ func (b *builder) create(doc fleet.ServiceDocument, name string) {
 }
 
 // revive plans the start of what served last and does not run; and its name, if what was
-// to take its place has that (C14). It waits for nothing but the pause between the exits of
-// what does not stay up. What a plan of ours stopped comes first and alone.
+// to take its place has that (C14), or while the next attempt waits (C15). It waits for
+// nothing but the pause between the exits of what does not stay up. What a plan of ours
+// stopped comes first and alone.
 func (b *builder) revive(o fleet.Outage) bool {
 	if o.Next != nil && o.Next.After(b.in.Now) {
 		return false
@@ -154,6 +156,11 @@ func (b *builder) revive(o fleet.Outage) bool {
 			if s.waits == "" && slices.ContainsFunc(b.seen.services, func(o serviceView) bool { return o.doc.Service == s.doc.Service }) {
 				b.nameBack(s)
 			}
+		}
+	}
+	for _, s := range b.seen.services {
+		if b.waits && s.runs() && len(o.Interrupted) == 0 {
+			b.nameBack(s)
 		}
 	}
 	return len(b.tasks) > 0

@@ -234,6 +234,40 @@ func TestC15_whatOfOursIsInTheWayGivesWay(t *testing.T) {
 	p.is(fleet.StatusActive, fleet.VerdictConverged, "")
 }
 
+// The name of what serves does not wait for what its successor waits for; nor is one tried all
+// the time that the engine refuses.
+func TestC15_P9_whatIsRenamedByHandGetsItsNameBackWhileItsSuccessorCannotBeHad(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.declare("v2", "")
+	p.noImage = true
+	p.pass(2*time.Hour).is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonImagePullFailed)
+	renamed := func() (id string) {
+		b := p.box()
+		delete(p.boxes, carrierName)
+		p.boxes["by-hand"] = b
+		return b.id
+	}
+	next, id := *p.status.Runtime.NextAttempt, renamed()
+	if plans, want := p.plans(), []string{"rename cache as itself"}; !slices.Equal(plans, want) || p.box().id != id || !next.After(p.now) {
+		t.Errorf("got %q, want %q, before the next attempt at %s; at %s: %v", plans, want, next, p.now, p.boxes)
+	}
+	if at := p.status.Runtime.NextAttempt; at == nil || !at.Equal(next) || p.warned() && p.told("ImagePullFailed") == 0 {
+		t.Errorf("the next attempt is at %v, was at %s", at, next)
+	}
+	renamed()
+	p.tasks = fleet.ClassTransient
+	before := p.status.Runtime.Plans
+	p.pass(time.Hour)
+	if n := p.status.Runtime.Plans - before; n > 80 {
+		t.Errorf("%d plans in an hour", n)
+	}
+	p.tasks = ""
+	p.pass(2*time.Minute).is(fleet.StatusFailed, fleet.VerdictFailed, fleet.ReasonImagePullFailed)
+	if p.box().state != fleet.ContainerRunning {
+		t.Errorf("%+v", p.boxes)
+	}
+}
+
 // A service that is renamed and keeps its fixed host port: its old container gives way within
 // the swap, and comes back where the new one does not start.
 func TestC15_C14_aServiceThatIsRenamedTakesItsPortAlong(t *testing.T) {

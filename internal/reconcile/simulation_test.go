@@ -186,8 +186,14 @@ func (s *simulation) heal() {
 	for i := range simServers {
 		s.setSick(fmt.Sprintf("s%04d", i), "")
 	}
-	for i := range simServers { // a destroy waits too while its server is paused
-		if account := fmt.Sprintf("s%04d", i); !s.gone(account) && s.server(account).Intent.Paused {
+	for i := range simServers { // a destroy waits too while its server is paused, and one that is not may end now
+		account := fmt.Sprintf("s%04d", i)
+		g, err := s.records.Gather(context.Background(), key(account))
+		if fleet.CodeOf(err) == fleet.CodeNotFound {
+			continue
+		}
+		s.must(err)
+		if g.Intent.Paused {
 			s.change(account, func(in *fleet.Intent) { in.Paused = false })
 		}
 	}

@@ -9,15 +9,19 @@ import (
 type Memory struct {
 	mu      sync.Mutex
 	entries []Entry
+	changes int
 	err     error
 }
 
 // Write keeps an entry.
-func (m *Memory) Write(e Entry, _ bool) error {
+func (m *Memory) Write(e Entry, changed bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err == nil {
 		m.entries = append(m.entries, e)
+		if changed {
+			m.changes++
+		}
 	}
 	return m.err
 }
@@ -34,6 +38,13 @@ func (m *Memory) Fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
+}
+
+// Changes returns how many entries are of calls that may have changed something.
+func (m *Memory) Changes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changes
 }
 
 // Entries returns what was kept, the oldest first.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -139,5 +140,35 @@ func TestG10_aTokenIsRevokedThoughTheAuditLogCannotBeWritten(t *testing.T) {
 	}
 	if got := w.logged.String(); !strings.Contains(got, "a token was to be revoked while the audit log cannot be written") {
 		t.Errorf("the log does not say it:\n%s", got)
+	}
+}
+
+// A call that is over its caller's share is denied, and counted among those: not with the
+// changes, which it must not rotate away.
+func TestG10_aCallOverItsShareIsInTheAuditLogAsADeniedOne(t *testing.T) {
+	w := newWorld(t)
+	token := w.token("greedy", fleet.ScopeWrite)
+	w.viewed()
+	dial := w.listens()
+	for range 4 { // mebibytes
+		if _, err := fmt.Fprintf(dial(), "PUT /v1/accounts/a HTTP/1.1\r\nHost: k\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n{", token, api.MaxBody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for {
+		before, changes := len(w.audit.Entries()), w.audit.Changes()
+		resp, b := w.do("PUT", "/v1/accounts/acme", `{"id":"acme"}`, token)
+		if resp.StatusCode < 300 { // not all of them are there
+			continue
+		}
+		var p api.Problem
+		if err := json.Unmarshal(b, &p); err != nil || p.Status != 429 || p.Code != api.CodeRateLimited || !strings.Contains(p.Detail, "bytes of bodies") || resp.Header.Get("Retry-After") != "1" {
+			t.Fatalf("%d %s", resp.StatusCode, b)
+		}
+		w.audited(before, "PUT", "/v1/accounts/acme", p)
+		if w.audit.Changes() != changes {
+			t.Error("it is among the changes")
+		}
+		return
 	}
 }

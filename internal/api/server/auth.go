@@ -171,12 +171,12 @@ func (s *Server) await(ctx context.Context, p *pool, n int, wait time.Duration) 
 	return nil
 }
 
-// over notes with a call that a share is used up: it is to come back soon, and is no news for
-// the audit log.
+// over notes with a call that a share is used up: it is to come back soon, and is denied,
+// wherever the route had let it in.
 func (s *Server) over(ctx context.Context, err error) error {
 	if err != nil {
 		c := callOf(ctx)
-		c.retryAfter, c.unaudited = 1, true
+		c.retryAfter, c.permitted = 1, false
 	}
 	return err
 }

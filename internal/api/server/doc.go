@@ -17,7 +17,7 @@
 //   - Nothing a client sends makes kurad keep an unbounded amount of anything, or for an
 //     unbounded time. What is bounded, see below.
 //
-// Limits. A TLS handshake and a header have 5 s and the header 32 KiB, a whole request 30 s and
+// Limits. A TLS handshake and a header have 5 s and the header 16 KiB, a whole request 30 s and
 // its body 1 MiB, an answer 90 s, an idle connection 60 s (TestHTTPServer_…). Pages have 1000
 // items and a mebibyte, long polls last 60 s and answer with 32 MiB (TestG8_aPage…), tokens are
 // 1000. Of one address 20 logins may fail at once and then in each minute, and 8192

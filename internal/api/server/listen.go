@@ -20,11 +20,8 @@ func HTTPServer(addr string, handler http.Handler, log hclog.Logger) *http.Serve
 		WriteTimeout:      api.MaxWait + 30*time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    16 << 10,
-		// What a client may send before anybody reads it, and what it may have under way whose
-		// answers it does not take, for each of its connections (G8).
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 32, MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: 64 << 10},
-		ConnContext: withConnection,
-		ErrorLog:    log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ConnContext:       withConnection,
+		ErrorLog:          log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 }
 

@@ -46,11 +46,14 @@ func LoadCertificate(certFile, keyFile string, log hclog.Logger, now func() time
 	return c, nil
 }
 
-// Secure puts TLS on a listener.
+// Secure puts TLS on a listener. HTTP/2 is not spoken: there one connection has many calls under
+// way, and whoever takes none of their answers has kurad hold them all, however little each
+// connection and each token may have; what is too large is answered so before a handler
+// knows of it (G8).
 func (c *Certificate) Secure(l net.Listener) net.Listener {
 	return tls.NewListener(l, &tls.Config{
 		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"h2", "http/1.1"},
+		NextProtos:     []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.present(), nil },
 	})
 }
