@@ -246,7 +246,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	}
 	tokens := server.NewTokens(records, time.Now)
 	d.declare = declare.New(declare.Config{
-		Records: records, View: d.view, Environment: env, Runtimes: rts, KubeListings: d.mandate.KubeListings,
+		Records: records, View: d.view, Environment: env, Runtimes: rts, Turns: &d.mandate,
 		Logger: log.Named("declare"), Now: time.Now, AliasPeriod: o.aliasPeriod,
 	})
 	d.api, err = server.New(server.Config{

@@ -32,6 +32,9 @@ func (d *told) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d.mu.Lock()
 	d.asked = append(d.asked, what)
+	if r.URL.Query().Get("again") == "true" {
+		d.asked = append(d.asked, what+" again")
+	}
 	answer, ok := d.answers[what]
 	d.mu.Unlock()
 	switch p, refuses := answer.(api.Problem); {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -23,10 +22,6 @@ func untouched(v fleet.ServerView, was before) bool {
 	}
 	return false
 }
-
-// justTakenOver reports whether a server's instance is still as somebody else made it. To
-// try that again takes no new deployment, which would restart it.
-func justTakenOver(v fleet.ServerView) bool { return v.Resource != nil && v.Resource.Adopted }
 
 // drifted reports whether the server's own instance was seen with fields that are not as
 // declared.
@@ -56,13 +51,6 @@ func drift(v fleet.ServerView) *warning {
 			"The plan shows that as a change of `image_tag`, from null where the version is the declared one. Applying it makes the instance as declared; where it is to stay, declare what is there.",
 			v.Resource.Namespace, v.Resource.Name, listed(v.Resource.Differs)),
 	}
-}
-
-// corrects reports whether a declaration that was written is all that it takes to make a
-// drifted instance as declared: a redeploy would restart it besides.
-func corrects(w api.Written[fleet.ServerView]) bool {
-	d := w.Object.Deployment
-	return w.Changed && drifted(w.Object) && d != nil && d.Status == fleet.DeploymentSucceeded
 }
 
 // ofSpec are the differences that are more than metadata.

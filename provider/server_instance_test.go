@@ -103,17 +103,6 @@ func TestS10_aPlanShowsWhichFieldsOfAnInstanceDrifted(t *testing.T) {
 			}
 		}
 	}
-	// To apply that takes no redeploy, unless its deployment came to nothing.
-	for _, c := range []struct {
-		changed bool
-		status  fleet.DeploymentStatus
-		want    bool
-	}{{true, fleet.DeploymentSucceeded, true}, {false, fleet.DeploymentSucceeded, false}, {true, fleet.DeploymentFailed, false}} {
-		changed.Deployment = &fleet.Deployment{Seq: 3, ImageTag: "2", Status: c.status}
-		if got := corrects(api.Written[fleet.ServerView]{Object: changed, Changed: c.changed}); got != c.want {
-			t.Errorf("changed %t, deployment %s: corrects = %t", c.changed, c.status, got)
-		}
-	}
 }
 
 func TestK3_K1_K10_whatAClusterLeavesOutOrChangesIsSaidOncePerRegion(t *testing.T) {

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -138,7 +137,11 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	written, err := client.PutServer(ctx, plan.expand(), api.PutOptions{IfMatch: plannedGeneration(ctx, req.Private)})
+	written, err := client.PutServer(ctx, plan.expand(), api.PutOptions{
+		IfMatch: plannedGeneration(ctx, req.Private),
+		// Where the daemon has this version as declared already, the plan shows that it came to nothing.
+		Again: !state.ImageTag.Equal(plan.ImageTag),
+	})
 	if err != nil {
 		report(&resp.Diagnostics, req.Plan.Schema.Type(), what, err)
 		return
@@ -148,31 +151,12 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, view.Generation)...)
 	resp.Diagnostics.Append(keepDeclared(ctx, resp.Private, plan.ImageTag.ValueString())...)
 	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenServer(view, plan).asPlanned(plan))...)
-	wait := targetOf(view)
-	again := view.Deployment
-	redeploy := !state.ImageTag.Equal(plan.ImageTag) && again != nil && !underWay(view) && !justTakenOver(view) && !corrects(written) && !healed(written)
-	if redeploy && attempting(view) {
-		view = r.session.attempted(ctx, view)
-		redeploy = view.Verdict != fleet.VerdictConverged
-	}
-	if redeploy {
-		// The daemon has this version as declared already, and it came to nothing: only a
-		// new deployment is another try. The key makes a repeated apply the same one.
-		d, err := client.Redeploy(ctx, plan.key(), fmt.Sprintf("%s/%d", plan.key(), again.Seq))
-		if err != nil {
-			resp.Diagnostics.Append(r.setServing(ctx, req, resp, view, plan)...)
-			report(&resp.Diagnostics, req.Plan.Schema.Type(), what+", redeploy it", err)
-			return
-		}
-		wait.generation, wait.deployment = max(wait.generation, d.Generation), d.Seq
-		resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, wait.generation)...)
-	}
 	if resp.Diagnostics.HasError() || r.accepted(plan) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	switch end, seen, err := r.session.await(ctx, wait, view); end {
+	switch end, seen, err := r.session.await(ctx, targetOf(view), view); end {
 	case endSettled:
 	case endRefused, endStalled:
 		if illegible(seen) {

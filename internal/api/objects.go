@@ -15,6 +15,7 @@ type PutOptions struct {
 	IfMatch     int64 // generation that the object must have; 0: any
 	IfNoneMatch bool  // create only: an object that exists is a conflict
 	DryRun      bool  // validate and warn, write nothing
+	Again       bool  // of a server: a version that came to nothing is tried again
 }
 
 // Version asks the daemon who it is.

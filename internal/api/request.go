@@ -53,6 +53,10 @@ func put(what string, body any, opts PutOptions, path ...string) call {
 		c.query.Set("dry_run", "true")
 		c.repeat = always
 	}
+	if opts.Again {
+		c.query.Set("again", "true")
+		c.waits = true
+	}
 	return c
 }
 

@@ -93,7 +93,7 @@ func (d *Declarer) adoptOnce(ctx context.Context, lock *store.Lock, req Request,
 		out.Object, err = d.records.Gather(ctx, key)
 		return out, err
 	}
-	return d.storeServer(ctx, lock, req, change{declared, n, prev, f})
+	return d.storeServer(ctx, lock, req, change{declared: declared, near: n, prev: prev, found: f})
 }
 
 // fitsRuntime checks that a request names what the region's runtime can give.

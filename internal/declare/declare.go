@@ -36,17 +36,25 @@ type Runtimes interface {
 	Adoptable(ctx context.Context, endpoint, id string) error
 }
 
+// Turns is what a declaration asks of the reconciler.
+type Turns interface {
+	// KubeListings returns what is known of the KuraInstances of every namespace that a
+	// region named, by cluster and namespace.
+	KubeListings() []fleet.KubeListing
+	// Beyond returns a server's status with what came since it was stored; nil: nothing is
+	// known of that.
+	Beyond(g fleet.Gathered) *fleet.Status
+}
+
 // Config holds what a Declarer needs.
 type Config struct {
 	Records     *store.Records
 	View        *store.View
 	Environment fleet.Environment
 	Runtimes    Runtimes
-	// KubeListings returns what is known of the KuraInstances of every namespace that a
-	// region named, by cluster and namespace.
-	KubeListings func() []fleet.KubeListing
-	Logger       hclog.Logger
-	Now          func() time.Time
+	Turns       Turns
+	Logger      hclog.Logger
+	Now         func() time.Time
 	// AliasPeriod is for how long an old host stays routed of a server whose record was lost
 	// (H8), and a name or a host its account's that gave it up (H10); 0: 7 days.
 	AliasPeriod time.Duration
@@ -60,7 +68,7 @@ type Declarer struct {
 	view      *store.View
 	env       fleet.Environment
 	runtimes  Runtimes
-	listings  func() []fleet.KubeListing
+	turns     Turns
 	log       hclog.Logger
 	now       func() time.Time
 	aliases   time.Duration // for how long what was given up stays its account's
@@ -74,7 +82,7 @@ type Declarer struct {
 // New returns a Declarer.
 func New(cfg Config) *Declarer {
 	d := &Declarer{
-		records: cfg.Records, view: cfg.View, env: cfg.Environment, runtimes: cfg.Runtimes, listings: cfg.KubeListings,
+		records: cfg.Records, view: cfg.View, env: cfg.Environment, runtimes: cfg.Runtimes, turns: cfg.Turns,
 		log: cfg.Logger, now: cfg.Now, aliases: cmp.Or(cfg.AliasPeriod, 7*24*time.Hour), render: cfg.Render, turn: newTurn(cfg.Now),
 	}
 	if d.render == nil {
@@ -119,6 +127,7 @@ type Request struct {
 	By         fleet.Token // no answer names what he may not know of
 	Generation int64       // that the object must have; 0: any
 	New        bool        // an object that exists is a conflict
+	Again      bool        // a server's version that came to nothing is tried again (P12)
 	DryRun     bool        // say what would be written, write nothing
 }
 

@@ -33,7 +33,7 @@ func (d *Declarer) unreadable(r fleet.Region, pointer string, failed *fleet.Read
 	case r.Kubernetes != nil:
 		at = fmt.Sprintf("namespace %q of cluster %q", r.Kubernetes.Namespace, r.Kubernetes.Cluster)
 		// The watch knows the reason, and may be refused where a single look is not.
-		for _, l := range d.listings() {
+		for _, l := range d.turns.KubeListings() {
 			if l.Cluster == r.Kubernetes.Cluster && l.Namespace == r.Kubernetes.Namespace && l.Unreadable != nil {
 				failed = l.Unreadable
 			}

@@ -43,23 +43,15 @@ func (d *Declarer) redeploy(ctx context.Context, lock *store.Lock, req Request, 
 	if awaitsApply(g) {
 		return out, unapplied(key, g.Status)
 	}
-	prev, latest := intentOf(g), latestOf(g)
-	now, next := d.now().UTC(), g.Intent
-	next.Generation, next.Deployment = next.Generation+1, next.Deployment+1
-	made := fleet.Deployment{
-		Account: key.Account, Region: key.Region, Seq: next.Deployment, Cause: fleet.DeploymentCauseRedeploy, ImageTag: next.ImageTag,
-		Generation: next.Generation, RestartMark: nextMark(next.Deployment, g.Latest), IdempotencyKey: idempotency,
-		Status: fleet.DeploymentPending, CreatedAt: now,
+	n, err := d.neighbours(ctx, key)
+	if err != nil {
+		return out, err
 	}
-	g.Intent, g.Latest = next, &made
-	made.ManifestRevision = d.Desired(g).Revision
-	tx := d.records.Begin()
-	tx.Under(lock)
-	tx.PutIntent(prev, next)
-	closeDeployment(tx, latest, fleet.DeploymentSuperseded, fmt.Sprintf("deployment %d, a redeploy, took its place", made.Seq), now)
-	tx.PutDeployment(store.Versioned[fleet.Deployment]{}, made)
-	_, err = tx.Commit(ctx)
-	return Result[fleet.Deployment]{Object: made, Created: true, Changed: true}, err
+	stored, err := d.storeServer(ctx, lock, req, change{declared: g.Intent.Server, near: n, prev: intentOf(g), again: true, key: idempotency})
+	if err == nil {
+		out = Result[fleet.Deployment]{Object: *stored.Object.Latest, Created: true, Changed: true}
+	}
+	return out, err
 }
 
 // intentOf returns a server's declaration as a write replaces it.
@@ -78,9 +70,9 @@ func latestOf(g fleet.Gathered) (v store.Versioned[fleet.Deployment]) {
 
 // nextMark is the restart mark of deployment seq. One that was found on a container after
 // the record was lost may be of the same number.
-func nextMark(seq int64, latest *fleet.Deployment) string {
+func nextMark(seq int64, latest fleet.Deployment) string {
 	mark := fmt.Sprintf("redeploy-%d", seq)
-	if latest != nil && latest.RestartMark == mark {
+	if latest.RestartMark == mark {
 		return mark + "-again"
 	}
 	return mark

@@ -110,7 +110,8 @@ func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Requ
 	if err := declared.ValidateIn(n.region.Value); err != nil {
 		return out, err
 	}
-	if prev.Exists() && equal(prev.Value.Server, declared) {
+	same, again := prev.Exists() && equal(prev.Value.Server, declared), req.Again && !req.DryRun && prev.Value.ImageTag == declared.ImageTag
+	if same || again {
 		g, err := d.records.Gather(ctx, key)
 		if fleet.CodeOf(err) == fleet.CodeNotFound || err == nil && g.IntentRevision != prev.Revision {
 			return out, &kv.ConflictError{What: what} // by now another declaration holds, or none
@@ -118,7 +119,12 @@ func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Requ
 		if err != nil {
 			return out, err
 		}
-		if !awaitsApply(g) && !drifted(g) {
+		if again {
+			if again, err = d.triesAgain(ctx, g, same); err != nil {
+				return out, err
+			}
+		}
+		if same && !again && !awaitsApply(g) && !drifted(g) {
 			out.Object = g
 			if req.DryRun {
 				out.Warnings = d.unreadable(n.region.Value, "/region", d.look(ctx, n.region.Value))
@@ -141,7 +147,7 @@ func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Requ
 	if err != nil {
 		return out, err
 	}
-	return d.storeServer(ctx, lock, req, change{declared, n, prev, f})
+	return d.storeServer(ctx, lock, req, change{declared: declared, near: n, prev: prev, found: f, again: again})
 }
 
 // change is a declaration of a server beside what it is read against.
@@ -150,6 +156,8 @@ type change struct {
 	near     neighbourhood
 	prev     store.Versioned[fleet.Intent]
 	found    found
+	again    bool   // it takes a new deployment, whether the version changes or not
+	key      string // of the caller's, for that
 }
 
 // storeServer writes a changed declaration.
@@ -191,16 +199,17 @@ func (d *Declarer) planServer(ctx context.Context, c change) (p plan, g fleet.Ga
 		return p, g, err
 	}
 	deployment := latest.Value
-	if !prev.Exists() || latest.Value.ImageTag != c.declared.ImageTag {
-		cause := fleet.DeploymentCauseImage
-		if !prev.Exists() {
-			cause = fleet.DeploymentCauseCreate
-		}
+	switch {
+	case !prev.Exists():
+		deployment = fleet.Deployment{Cause: fleet.DeploymentCauseCreate, RestartMark: f.restartMark}
+	case latest.Value.ImageTag != c.declared.ImageTag:
 		mark, err := d.markOf(ctx, c.declared, latest.Value, status)
 		if err != nil {
 			return p, g, err
 		}
-		deployment = fleet.Deployment{Cause: cause, RestartMark: cmp.Or(mark, f.restartMark)}
+		deployment = fleet.Deployment{Cause: fleet.DeploymentCauseImage, RestartMark: cmp.Or(mark, f.restartMark)}
+	case c.again:
+		deployment = fleet.Deployment{Cause: fleet.DeploymentCauseRedeploy, RestartMark: nextMark(next.Deployment+1, latest.Value), IdempotencyKey: c.key}
 	}
 	fresh := deployment.Seq == 0
 	if fresh {

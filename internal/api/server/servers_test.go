@@ -202,6 +202,68 @@ func TestP12_redeployIsIdempotentByKey(t *testing.T) {
 	wantFault(t, err, fleet.CodeNotFound, "", "server nobody/eu does not exist")
 }
 
+// What came to nothing is tried again where its author saw that, by a deployment of its own; a
+// try that is under way is waited for, and so is what it comes to.
+func TestP12_anEqualDeclarationThatIsToBeTriedAgainIsARedeployUnlessItHealed(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	k := key("acme", "eu")
+	fails := func(s *fleet.Status) {
+		s.Verdict, s.VerdictReason, s.Runtime.Plan = fleet.VerdictFailed, fleet.ReasonImagePullFailed, nil
+	}
+	ends := func(change func(*fleet.Status)) {
+		g, err := w.records.Gather(ctx, k)
+		w.must(nil, err)
+		st := fleet.Status{Generation: g.Intent.Generation}
+		if g.Status != nil {
+			st = *g.Status
+		}
+		change(&st)
+		g.Latest.Status = fleet.DeploymentFailed
+		w.must(nil, w.records.CommitTurn(ctx, fleet.TurnWrite{Key: k, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: st, Latest: g.Latest, LatestRevision: g.LatestRevision}))
+	}
+	again := func(s fleet.Server) api.Written[fleet.ServerView] {
+		t.Helper()
+		out, err := w.client.PutServer(ctx, s, api.PutOptions{Again: true})
+		w.must(nil, err)
+		return out
+	}
+	if out := again(srv("acme", "eu", "v1")); out.Changed {
+		t.Errorf("nobody has tried it yet, and it is tried again: %+v", out.Object.Deployment)
+	}
+	ends(fails)
+	if out, err := w.client.PutServer(ctx, srv("acme", "eu", "v1"), api.PutOptions{}); err != nil || out.Changed {
+		t.Errorf("nobody asked for another try: %+v, %v", out, err)
+	}
+	if d := again(srv("acme", "eu", "v1")).Object.Deployment; d.Seq != 2 || d.Cause != fleet.DeploymentCauseRedeploy || d.RestartMark != "redeploy-2" {
+		t.Errorf("an equal declaration makes %+v", d)
+	}
+	if out := again(srv("acme", "eu", "v1")); out.Changed {
+		t.Errorf("the same once more makes %+v", out.Object.Deployment)
+	}
+	ends(fails)
+	more := srv("acme", "eu", "v1")
+	more.Labels = map[string]string{"team": "cache"}
+	if d := again(more).Object.Deployment; d.Seq != 3 || d.Cause != fleet.DeploymentCauseRedeploy {
+		t.Errorf("a declaration of another label makes %+v", d)
+	}
+	ends(fails)
+	w.turn(k, func(s *fleet.Status) { s.Runtime.Plan = &fleet.Plan{ID: "try"} })
+	w.viewed()
+	answer := make(chan bool)
+	go func() {
+		out, err := w.client.PutServer(ctx, more, api.PutOptions{Again: true})
+		answer <- err != nil || out.Changed
+	}()
+	w.turn(k, func(s *fleet.Status) {
+		s.Runtime.Plan, s.Verdict, s.ServingImageTag = nil, fleet.VerdictConverged, "v1"
+	})
+	if <-answer {
+		t.Error("a server that healed by the try under way is redeployed")
+	}
+}
+
 func TestP18_destroyIsIntentAndRefusesEverythingElse(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	w.seed([]string{"eu"}, "acme")

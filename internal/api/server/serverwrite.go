@@ -14,6 +14,7 @@ import (
 type putServerInput struct {
 	KeyPath
 	Condition
+	Again bool `query:"again" doc:"Whoever asks saw that the declared version does not serve: one that came to nothing gets another deployment, unless it has healed. A try that is under way is waited for, 15 s at most."`
 	Body[fleet.Server]
 }
 
@@ -33,6 +34,7 @@ func (s *Server) putServer(ctx context.Context, in *putServerInput) (*putOutput[
 	if err != nil {
 		return nil, err
 	}
+	req.Again = in.Again
 	r, err := s.declare.Server(ctx, req, declared)
 	if err != nil {
 		return nil, err
