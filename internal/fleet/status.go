@@ -76,20 +76,11 @@ type Status struct {
 	// nothing held it or if the region healed; it is shown, never run (S10, S11).
 	Plan     *Plan `json:"plan,omitempty"`
 	Intended *Plan `json:"intended,omitempty"`
-	// Again is the plan that failed last: an attempt that takes the same steps is stored as
-	// little more than its claim (G12).
-	Again *Plan `json:"again,omitempty"`
-
 	// Refusal is the last answer of the runtime that refused a task for the present
 	// generation and revision; P5 and a new generation clear it.
 	Refusal *Refusal `json:"refusal,omitempty"`
-	// Failing is the last answer of a step that is tried again (P21); its success and a
-	// new generation clear it.
-	Failing *Failing `json:"failing,omitempty"`
-	// Attempts counts the plans made for the present cause; the next one is due at
-	// NextAttempt (P9).
-	Attempts    int        `json:"attempts,omitempty"`
-	NextAttempt *time.Time `json:"next_attempt,omitempty"`
+	// The course of all plans but those of an outage.
+	Course
 	// Plans counts all plans ever stored for the server; it makes task ids new in
 	// each plan (S5).
 	Plans int64 `json:"plans,omitempty"`
@@ -153,14 +144,38 @@ type StallClock struct {
 	Expired bool `json:"expired,omitempty"`
 }
 
-// Outage counts the tries to start what served last again (C14), which wait for nothing
-// that the roll-out of a successor waits for.
+// Course is how the attempts at one end go: at what is declared, or at having what served
+// last run again. Neither waits for the other.
+type Course struct {
+	// Attempts counts the plans made for the present cause; the next one is due at
+	// NextAttempt (P9).
+	Attempts    int        `json:"attempts,omitempty"`
+	NextAttempt *time.Time `json:"next_attempt,omitempty"`
+	// Failing is the last answer of a step that is tried again (P21); its success and a
+	// new generation clear it.
+	Failing *Failing `json:"failing,omitempty"`
+	// Again is the plan that failed last: an attempt that takes the same steps is stored as
+	// little more than its claim (G12).
+	Again *Plan `json:"again,omitempty"`
+}
+
+// Of returns the course of the plans of a cause.
+func (s *Status) Of(cause Cause) *Course {
+	if cause == CauseOutage {
+		return &s.Outage.Course
+	}
+	return &s.Course
+}
+
+// courses are both, what is declared first.
+func (s *Status) courses() []*Course { return []*Course{&s.Course, &s.Outage.Course} }
+
+// Outage is the course of what served last, where it does not run (C14).
 type Outage struct {
 	// Interrupted are the services that a plan stopped, and that it came to an end before
 	// it had started anything in their place: they are put back whatever holds.
-	Interrupted []string   `json:"interrupted,omitempty"`
-	Attempts    int        `json:"attempts,omitempty"`
-	Next        *time.Time `json:"next,omitempty"`
+	Interrupted []string `json:"interrupted,omitempty"`
+	Course
 }
 
 // CrashCount counts exits within 10 s of a start (C11).
@@ -221,11 +236,13 @@ func (s Status) Clone() Status {
 	s.Holds = slices.Clone(s.Holds)
 	s.Crashes = maps.Clone(s.Crashes)
 	s.Adopted = maps.Clone(s.Adopted)
-	s.Plan, s.Intended, s.Again = s.Plan.Clone(), s.Intended.Clone(), s.Again.Clone()
+	s.Plan, s.Intended = s.Plan.Clone(), s.Intended.Clone()
+	for _, c := range s.courses() {
+		c.Again, c.Failing = c.Again.Clone(), clone(c.Failing)
+	}
 	if s.Refusal != nil {
 		r := *s.Refusal
 		s.Refusal = &r
 	}
-	s.Failing = clone(s.Failing)
 	return s
 }

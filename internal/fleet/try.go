@@ -13,14 +13,21 @@ import (
 type Try struct {
 	Status       int64     `json:"status"` // the revision of the status that it goes on from
 	Plan         string    `json:"plan"`   // the id of the attempt; its steps are in the status
+	Cause        Cause     `json:"cause"`  // of the attempt: which plan of the status it repeats
 	Plans        int64     `json:"plans"`
 	Task         int       `json:"task"` // which of its tasks; those before it are done
-	Attempt      int       `json:"attempt"`
 	Tries        int       `json:"tries"`
 	Deadline     time.Time `json:"deadline"`      // of the claimed task
 	PlanDeadline time.Time `json:"plan_deadline"` // of its plan
-	// Failed is how often the answer came before, and Message the last one where it differs
-	// from the status'.
+	Count
+	Beside *Count `json:"beside,omitempty"` // of the other course
+}
+
+// Count is what a course came to since the status was stored.
+type Count struct {
+	Attempts int `json:"attempts"`
+	// Failed is how often the answer came, and Message the last one where it differs from
+	// the status'.
 	Failed  int    `json:"failed"`
 	Message string `json:"message,omitempty"`
 }
@@ -39,11 +46,23 @@ func (s Status) Try(stored Status, revision int64) Try {
 	i := s.Plan.Current()
 	task := s.Plan.Tasks[i]
 	t := Try{
-		Status: revision, Plan: s.Plan.ID, Plans: s.Plans, Task: i, Attempt: s.Plan.Attempt, Tries: task.Tries,
-		Deadline: *task.Deadline, PlanDeadline: s.Plan.Deadline, Failed: s.Failing.Count,
+		Status: revision, Plan: s.Plan.ID, Cause: s.Plan.Cause, Plans: s.Plans, Task: i, Tries: task.Tries,
+		Deadline: *task.Deadline, PlanDeadline: s.Plan.Deadline,
 	}
-	if s.Failing.Message != stored.Failing.Message {
-		t.Message = s.Failing.Message
+	was := stored.courses()
+	for i, c := range s.courses() {
+		if c.Failing == nil {
+			continue
+		}
+		count := Count{Attempts: c.Attempts, Failed: c.Failing.Count}
+		if c.Failing.Message != was[i].Failing.Message {
+			count.Message = c.Failing.Message
+		}
+		if c == s.Of(t.Cause) {
+			t.Count = count
+		} else {
+			t.Beside = &count
+		}
 	}
 	return t
 }
@@ -51,8 +70,12 @@ func (s Status) Try(stored Status, revision int64) Try {
 // Tried returns the status with a claim that was stored beside it.
 func (s Status) Tried(t Try) Status {
 	s = s.Counting(t)
+	c := s.Of(t.Cause)
+	if s.Plan != nil && s.Of(s.Plan.Cause) != c { // it has failed since
+		s.Of(s.Plan.Cause).Again, s.Plan = s.Plan, nil
+	}
 	if s.Plan == nil {
-		s.Plan, s.Again = s.Again, nil
+		s.Plan, c.Again, c.NextAttempt = c.Again, nil, nil
 	}
 	if s.Plan == nil || t.Task >= len(s.Plan.Tasks) {
 		return s
@@ -60,26 +83,39 @@ func (s Status) Tried(t Try) Status {
 	for i := range t.Task {
 		s.Plan.Tasks[i].State = TaskDone
 	}
-	s.Plans, s.Attempts, s.NextAttempt = t.Plans, t.Attempt, nil
+	s.Plans = t.Plans
 	s.Plan.named(t.Plan)
-	s.Plan.Attempt, s.Plan.Deadline = t.Attempt, t.PlanDeadline
+	s.Plan.Cause, s.Plan.Attempt, s.Plan.Deadline = t.Cause, t.Attempts, t.PlanDeadline
 	s.Plan.Claim(t.Task, t.Deadline)
 	s.Plan.Tasks[t.Task].Tries = t.Tries
 	return s
 }
 
-// Counting returns the status with the count of a claim, for those who look at it.
+// Counting returns the status with the counts of a claim, for those who look at it.
 func (s Status) Counting(t Try) Status {
 	s = s.Clone()
-	if s.Failing != nil {
-		was := s.Failing.answer()
-		s.Failing.Count = t.Failed
-		if t.Message != "" {
-			s.Failing.Message = t.Message
-			s.saying(was, s.Failing.answer())
+	s.Of(t.Cause).counting(&s, &t.Count)
+	for _, c := range s.courses() {
+		if c != s.Of(t.Cause) {
+			c.counting(&s, t.Beside)
 		}
 	}
 	return s
+}
+
+func (c *Course) counting(s *Status, n *Count) {
+	if n == nil || c.Failing == nil {
+		return
+	}
+	was := c.Failing.answer()
+	c.Attempts, c.Failing.Count = n.Attempts, n.Failed
+	if n.Message != "" {
+		if s.Refusal != nil && s.Refusal.Message == c.Failing.Message {
+			s.Refusal.Message = n.Message
+		}
+		c.Failing.Message = n.Message
+		s.saying(was, c.Failing.answer())
+	}
 }
 
 // saying puts another text in the place of one in what is shown.
@@ -94,8 +130,7 @@ func (s *Status) saying(was, is string) {
 // failed is tried again, or has failed once more in the same way: nothing was learned that
 // is worth more than a count (G12).
 func (s Status) Repeats(stored Status) bool {
-	outage := func(p *Plan) bool { return p != nil && p.Cause == CauseOutage } // it has tries of its own
-	if s.Failing == nil || stored.Failing == nil || outage(s.Plan) || outage(stored.Plan) {
+	if s.Failing == nil && s.Outage.Failing == nil {
 		return false
 	}
 	x, errX := json.Marshal(s.uncounted())
@@ -106,15 +141,21 @@ func (s Status) Repeats(stored Status) bool {
 // uncounted is the status without what a try changes that learns nothing new.
 func (s Status) uncounted() Status {
 	s = s.Clone()
-	s.saying(s.Failing.answer(), "") // a message that varies is no news
-	s.Failing.Message, s.Failing.Count = "", 0
+	for _, c := range s.courses() {
+		if c.Failing == nil {
+			continue
+		}
+		s.saying(c.Failing.answer(), "") // a message that varies is no news
+		c.Failing.Message, c.Failing.Count = "", 0
+		c.Attempts, c.NextAttempt = 0, nil
+		if s.Plan != nil && c == s.Of(s.Plan.Cause) {
+			s.Plan, c.Again = nil, s.Plan
+		}
+		c.Again = c.Again.untried()
+		s.Plans, s.EffectsUntil = 0, nil
+	}
 	if s.Refusal != nil {
 		s.Refusal.Message, s.Refusal.Task, s.Refusal.At = "", "", time.Time{}
 	}
-	s.Plans, s.Attempts, s.NextAttempt, s.EffectsUntil = 0, 0, nil, nil
-	if s.Plan == nil {
-		s.Plan = s.Again
-	}
-	s.Plan, s.Again = s.Plan.untried(), nil
 	return s
 }

@@ -108,7 +108,7 @@ func (t *turn) done() {
 		t.s.Admitted = false
 	}
 	if t.s.Plan == nil && (t.seen.converged || t.s.Failing == nil) {
-		t.s.Attempts, t.s.NextAttempt, t.s.Failing, t.s.Again = 0, nil, nil, nil // what failed is done, whoever did it
+		t.s.Course = fleet.Course{} // what failed is done, whoever did it
 	}
 }
 

@@ -58,7 +58,7 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 	if is := condition(s, fleet.ConditionProgressing); is.Reason == fleet.ReasonSilent && condition(prev, fleet.ConditionProgressing).Reason != is.Reason {
 		add(fleet.EventWarning, string(is.Reason), "%s", is.Message)
 	}
-	if s.Plan != nil && (prev.Plan == nil || prev.Plan.ID != s.Plan.ID) && !s.Plan.Repeats(prev.Again) {
+	if s.Plan != nil && (prev.Plan == nil || prev.Plan.ID != s.Plan.ID) && !s.Plan.Repeats(prev.Of(s.Plan.Cause).Again) {
 		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", s.Plan.Kind, s.Plan.Cause, len(s.Plan.Tasks), s.Plan.Attempt, differs(s))
 	}
 	if latest != nil && latest.Status != in.Latest.Status && !latest.Status.Open() {

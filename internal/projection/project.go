@@ -35,7 +35,7 @@ func Project(in Input) Output {
 	}
 	t.s.Holds, t.s.Intended = nil, nil
 	if in.Opened {
-		t.s.NextAttempt = nil
+		t.s.NextAttempt, t.s.Outage.NextAttempt = nil, nil
 		if i := t.s.Plan.Current(); i >= 0 {
 			t.s.Plan.Tasks[i].NotBefore = nil
 		}
@@ -208,7 +208,7 @@ func nextDue(in Input, out Output) time.Time {
 		}
 	}
 	add(s.NextAttempt)
-	add(s.Outage.Next)
+	add(s.Outage.NextAttempt)
 	if p := s.Plan; p != nil {
 		add(&p.Deadline)
 		if i := p.Current(); i >= 0 {
