@@ -128,6 +128,9 @@ func (r *Reconciler) storeLast(ctx context.Context) {
 	keys := slices.Collect(maps.Keys(r.answers))
 	r.mu.Unlock()
 	for _, key := range keys {
+		if !r.leads() {
+			return // whoever leads now runs the tasks again
+		}
 		once := func() error { return r.turn(ctx, key) }
 		err := safely(once)
 		for ctx.Err() == nil && r.leads() {

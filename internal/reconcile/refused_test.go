@@ -101,7 +101,7 @@ func (w *world) bounded(n int, began time.Time, writes, bytes int64) {
 
 // A host comes back without what its containers need to start: the same for what served last.
 func TestG12_C14_anHourInWhichNothingThatServedCanBeStartedFillsNoStore(t *testing.T) {
-	n := min(refusedServers, 5000)
+	n := min(refusedServers, 1000)
 	virtual(t, func(w *world) {
 		w.region("eu", func(r *fleet.Region) { r.MaxUnsettled = n })
 		for i := range n {
