@@ -83,7 +83,8 @@ func connect(t *testing.T, address string, n int, say string, again time.Duratio
 }
 
 // takeNothing keeps so many connections open over TLS: each says what it has to say without a
-// pause, and takes no answer, until it is closed.
+// pause, and takes no answer, until it is closed. Few of them arrive at the same moment, for
+// their side of a handshake costs the same machine.
 func takeNothing(t *testing.T, address string, secure *tls.Config, n int, say string) (end func()) {
 	t.Helper()
 	small := &net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
@@ -91,8 +92,11 @@ func takeNothing(t *testing.T, address string, secure *tls.Config, n int, say st
 			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
 		}), err)
 	}}
+	arriving := make(chan struct{}, 4)
 	return keep(t, n, 20*time.Second, func(ctx context.Context, there func(net.Conn), _ <-chan time.Time) {
+		arriving <- struct{}{}
 		c, err := (&tls.Dialer{NetDialer: small, Config: secure}).DialContext(ctx, "tcp", address)
+		<-arriving
 		if err != nil {
 			return
 		}

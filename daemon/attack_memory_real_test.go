@@ -60,7 +60,7 @@ func TestAttack_G8_bodiesThatNeverEndTakeNoMemory(t *testing.T) {
 	h := k.besideWith(k.token(api.TokenRequest{Name: "honest", Scope: fleet.ScopeWrite}), secure)
 	for _, scope := range []fleet.Scope{fleet.ScopeRead, fleet.ScopeWrite} {
 		token := k.token(api.TokenRequest{Name: "attacker", Scope: scope})
-		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: secure.Clone()}
+		transport := &http.Transport{ForceAttemptHTTP2: true, MaxConnsPerHost: 40, TLSClientConfig: secure.Clone()}
 		client := &http.Client{Transport: transport}
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup

@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -32,6 +33,19 @@ func (f *Failing) Same(t Task, o Outcome) bool {
 func (f *Failing) String() string { return f.What + ": " + f.answer() }
 
 func (f *Failing) answer() string { return cmp.Or(f.Message, string(f.Reason)) }
+
+// counted is a text in which the last answer says how often it came.
+func (f *Failing) counted(text string) string {
+	often := f.often()
+	if often == "" {
+		return text
+	}
+	said := f.String()
+	if !strings.Contains(text, said) {
+		said = f.answer()
+	}
+	return strings.Replace(text, said, said+often, 1)
+}
 
 // often says how often the answer came, and since when.
 func (f *Failing) often() string {

@@ -153,9 +153,9 @@ func (p *Plan) Record(i int, o Outcome) {
 	}
 }
 
-// Repeats reports whether p takes the steps of another plan, for the same cause.
+// Repeats reports whether p takes the steps of another plan of its course.
 func (p *Plan) Repeats(again *Plan) bool {
-	return p != nil && again != nil && p.Kind == again.Kind && p.Cause == again.Cause && p.Generation == again.Generation && p.Revision == again.Revision &&
+	return p != nil && again != nil && p.Kind == again.Kind && p.Generation == again.Generation && p.Revision == again.Revision &&
 		slices.Equal(p.untried().Tasks, again.untried().Tasks)
 }
 
@@ -171,14 +171,15 @@ func (p *Plan) named(id string) {
 	p.ID = id
 }
 
-// untried is the plan without its name, and without what tries leave in it: an image that is
+// untried is the plan without its name and cause, for a roll-out that failed is a recreation
+// from then on, and without what tries leave in it: an image that is
 // there is none of the steps that bring a server nearer.
 func (p *Plan) untried() *Plan {
 	if p = p.Clone(); p == nil {
 		return nil
 	}
 	p.named("")
-	p.Attempt, p.CreatedAt, p.Deadline = 0, time.Time{}, time.Time{}
+	p.Cause, p.Attempt, p.CreatedAt, p.Deadline = "", 0, time.Time{}, time.Time{}
 	for i := range p.Tasks {
 		if t := &p.Tasks[i]; t.State != TaskDone || t.Kind == TaskPull {
 			t.State, t.Tries, t.NotBefore, t.Deadline, t.Outcome, t.Noted = TaskPending, 0, nil, nil, nil, false

@@ -131,14 +131,12 @@ type StallClock struct {
 	Expired bool `json:"expired,omitempty"`
 }
 
-// Outage counts the tries to start what served last again (C14), which wait for nothing
-// that the roll-out of a successor waits for.
+// Outage is the course of what served last, where it does not run (C14).
 type Outage struct {
 	// Interrupted are the services that a plan stopped, and that it came to an end before
 	// it had started anything in their place: they are put back whatever holds.
-	Interrupted []string   `json:"interrupted,omitempty"`
-	Attempts    int        `json:"attempts,omitempty"`
-	Next        *time.Time `json:"next,omitempty"`
+	Interrupted []string `json:"interrupted,omitempty"`
+	Course
 }
 
 // CrashCount counts exits within 10 s of a start (C11).
@@ -199,6 +197,7 @@ func (s Status) Clone() Status {
 	s.Holds = slices.Clone(s.Holds)
 	s.Crashes = maps.Clone(s.Crashes)
 	s.Adopted = maps.Clone(s.Adopted)
+	s.Outage.Course = s.Outage.clone()
 	s.Runtime, s.Tracks = s.Runtime.Clone(), maps.Clone(s.Tracks)
 	for track, w := range s.Tracks {
 		s.Tracks[track] = w.Clone()

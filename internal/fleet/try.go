@@ -13,14 +13,21 @@ import (
 type Try struct {
 	Status       int64     `json:"status"` // the revision of the status that it goes on from
 	Plan         string    `json:"plan"`   // the id of the attempt; its steps are in the status
+	Cause        Cause     `json:"cause"`  // of the attempt: which plan of the status it repeats
 	Plans        int64     `json:"plans"`
 	Task         int       `json:"task"` // which of its tasks; those before it are done
-	Attempt      int       `json:"attempt"`
 	Tries        int       `json:"tries"`
 	Deadline     time.Time `json:"deadline"`      // of the claimed task
 	PlanDeadline time.Time `json:"plan_deadline"` // of its plan
-	// Failed is how often the answer came before, and Message the last one where it differs
-	// from the status'.
+	Count
+	Beside *Count `json:"beside,omitempty"` // of the other course
+}
+
+// Count is what a course came to since the status was stored.
+type Count struct {
+	Attempts int `json:"attempts"`
+	// Failed is how often the answer came, and Message the last one where it differs from
+	// the status'.
 	Failed  int    `json:"failed"`
 	Message string `json:"message,omitempty"`
 }
@@ -40,11 +47,23 @@ func (s Status) Try(stored Status, revision int64) Try {
 	i := w.Plan.Current()
 	task := w.Plan.Tasks[i]
 	t := Try{
-		Status: revision, Plan: w.Plan.ID, Plans: w.Plans, Task: i, Attempt: w.Plan.Attempt, Tries: task.Tries,
-		Deadline: *task.Deadline, PlanDeadline: w.Plan.Deadline, Failed: w.Failing.Count,
+		Status: revision, Plan: w.Plan.ID, Cause: w.Plan.Cause, Plans: w.Plans, Task: i, Tries: task.Tries,
+		Deadline: *task.Deadline, PlanDeadline: w.Plan.Deadline,
 	}
-	if w.Failing.Message != stored.Runtime.Failing.Message {
-		t.Message = w.Failing.Message
+	was := stored.courses()
+	for i, c := range s.courses() {
+		if c.Failing == nil {
+			continue
+		}
+		count := Count{Attempts: c.Attempts, Failed: c.Failing.Count}
+		if c.Failing.Message != was[i].Failing.Message {
+			count.Message = c.Failing.Message
+		}
+		if c == s.Of(t.Cause) {
+			t.Count = count
+		} else {
+			t.Beside = &count
+		}
 	}
 	return t
 }
@@ -52,9 +71,12 @@ func (s Status) Try(stored Status, revision int64) Try {
 // Tried returns the status with a claim that was stored beside it.
 func (s Status) Tried(t Try) Status {
 	s = s.Counting(t)
-	w := &s.Runtime
+	w, c := &s.Runtime, s.Of(t.Cause)
+	if w.Plan != nil && s.Of(w.Plan.Cause) != c { // it has failed since
+		s.Of(w.Plan.Cause).Again, w.Plan = w.Plan, nil
+	}
 	if w.Plan == nil {
-		w.Plan, w.Again = w.Again, nil
+		w.Plan, c.Again, c.NextAttempt = c.Again, nil, nil
 	}
 	if w.Plan == nil || t.Task >= len(w.Plan.Tasks) {
 		return s
@@ -62,26 +84,39 @@ func (s Status) Tried(t Try) Status {
 	for i := range t.Task {
 		w.Plan.Tasks[i].State = TaskDone
 	}
-	w.Plans, w.Attempts, w.NextAttempt = t.Plans, t.Attempt, nil
+	w.Plans = t.Plans
 	w.Plan.named(t.Plan)
-	w.Plan.Attempt, w.Plan.Deadline = t.Attempt, t.PlanDeadline
+	w.Plan.Cause, w.Plan.Attempt, w.Plan.Deadline = t.Cause, t.Attempts, t.PlanDeadline
 	w.Plan.Claim(t.Task, t.Deadline)
 	w.Plan.Tasks[t.Task].Tries = t.Tries
 	return s
 }
 
-// Counting returns the status with the count of a claim, for those who look at it.
+// Counting returns the status with the counts of a claim, for those who look at it.
 func (s Status) Counting(t Try) Status {
 	s = s.Clone()
-	if f := s.Runtime.Failing; f != nil {
-		was := f.answer()
-		f.Count = t.Failed
-		if t.Message != "" {
-			f.Message = t.Message
-			s.saying(was, f.answer())
+	s.Of(t.Cause).counting(&s, &t.Count)
+	for _, c := range s.courses() {
+		if c != s.Of(t.Cause) {
+			c.counting(&s, t.Beside)
 		}
 	}
 	return s
+}
+
+func (c *Course) counting(s *Status, n *Count) {
+	if n == nil || c.Failing == nil {
+		return
+	}
+	was := c.Failing.answer()
+	c.Attempts, c.Failing.Count = n.Attempts, n.Failed
+	if n.Message != "" {
+		if r := s.Runtime.Refusal; r != nil && r.Message == c.Failing.Message {
+			r.Message = n.Message
+		}
+		c.Failing.Message = n.Message
+		s.saying(was, c.Failing.answer())
+	}
 }
 
 // saying puts another text in the place of one in what is shown.
@@ -96,8 +131,7 @@ func (s *Status) saying(was, is string) {
 // failed is tried again, or has failed once more in the same way: nothing was learned that
 // is worth more than a count (G12).
 func (s Status) Repeats(stored Status) bool {
-	counts := func(w Work) bool { return w.Failing != nil && (w.Plan == nil || w.Plan.Cause != CauseOutage) } // which has tries of its own
-	if !counts(s.Runtime) || !counts(stored.Runtime) {
+	if s.Runtime.Failing == nil && s.Outage.Failing == nil {
 		return false
 	}
 	x, errX := json.Marshal(s.uncounted())
@@ -109,15 +143,21 @@ func (s Status) Repeats(stored Status) bool {
 func (s Status) uncounted() Status {
 	s = s.Clone()
 	w := &s.Runtime
-	s.saying(w.Failing.answer(), "") // a message that varies is no news
-	w.Failing.Message, w.Failing.Count = "", 0
-	if w.Refusal != nil {
-		w.Refusal.Message, w.Refusal.Task, w.Refusal.At = "", "", time.Time{}
+	for _, c := range s.courses() {
+		if c.Failing == nil {
+			continue
+		}
+		s.saying(c.Failing.answer(), "") // a message that varies is no news
+		c.Failing.Message, c.Failing.Count = "", 0
+		c.Attempts, c.NextAttempt = 0, nil
+		if w.Plan != nil && c == s.Of(w.Plan.Cause) {
+			w.Plan, c.Again = nil, w.Plan
+		}
+		c.Again = c.Again.untried()
+		w.Plans, w.EffectsUntil = 0, nil
 	}
-	w.Plans, w.Attempts, w.NextAttempt, w.EffectsUntil = 0, 0, nil, nil
-	if w.Plan == nil {
-		w.Plan = w.Again
+	if r := w.Refusal; r != nil {
+		r.Message, r.Task, r.At = "", "", time.Time{}
 	}
-	w.Plan, w.Again = w.Plan.untried(), nil
 	return s
 }

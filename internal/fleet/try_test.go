@@ -14,14 +14,13 @@ func failingStatus() Status {
 		Status: StatusFailed, Reason: ReasonImagePullFailed, Message: "503", Generation: 1, Revision: "r",
 		Conditions: []Condition{{Type: ConditionReady, Status: False, Reason: ReasonCreateFailed, Message: "503"}, {Type: ConditionProgressing, Status: True, Reason: ReasonRetrying, Message: "create container x: 503"}},
 		Runtime: Work{
-			Plans: 3, Attempts: 2, NextAttempt: &at,
+			Plans:   3,
 			Refusal: &Refusal{Reason: ReasonImagePullFailed, Message: "503", Task: "a/eu/p3/2", Generation: 1, Revision: "r", At: at},
-			Failing: &Failing{Kind: TaskCreate, Service: "cache", What: "create container x", Class: ClassRefused, Reason: ReasonCreateFailed, Message: "503", Since: at, Count: 2},
-			Again: &Plan{ID: "a/eu/p3", Kind: PlanApply, Cause: CauseRollOut, Generation: 1, Revision: "r", Attempt: 2, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
+			Course: Course{Attempts: 2, NextAttempt: &at, Failing: &Failing{Kind: TaskCreate, Service: "cache", What: "create container x", Class: ClassRefused, Reason: ReasonCreateFailed, Message: "503", Since: at, Count: 2}, Again: &Plan{ID: "a/eu/p3", Kind: PlanApply, Cause: CauseRollOut, Generation: 1, Revision: "r", Attempt: 2, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
 				{ID: "a/eu/p3/1", Effect: Effect{Kind: TaskPull, Service: "cache"}, State: TaskDone, Tries: 1, Outcome: &Outcome{Class: ClassOK, At: at}, Noted: true},
 				{ID: "a/eu/p3/2", Effect: Effect{Kind: TaskCreate, Service: "cache", Name: "x"}, State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
 				{ID: "a/eu/p3/3", Effect: Effect{Kind: TaskStart, Service: "cache", CreatedBy: "a/eu/p3/2"}, State: TaskPending},
-			}},
+			}}},
 		},
 	}
 }
@@ -60,6 +59,70 @@ func TestG12_aStatusWithItsClaimIsTheStatusOfTheTry(t *testing.T) {
 	broken.Runtime.Again = nil
 	if got := broken.Tried(try); got.Runtime.Plan != nil {
 		t.Errorf("a claim of no plan: %+v", got.Runtime.Plan)
+	}
+}
+
+// What served last is tried beside what is declared (C14): a claim of either knows what the
+// other one has come to, and which plan it repeats.
+func TestG12_C14_aClaimOfOneCourseKeepsTheOther(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	down := func(s Status) Status {
+		s.Outage.Course = Course{
+			Attempts: 4, NextAttempt: &at, Failing: &Failing{Kind: TaskStart, Service: "cache", What: "start cache container y", Class: ClassRefused, Reason: ReasonStartFailed, Message: "no", Since: at, Count: 4},
+			Again: &Plan{ID: "a/eu/p2", Kind: PlanApply, Cause: CauseOutage, Generation: 1, Revision: "r", Attempt: 4, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
+				{ID: "a/eu/p2/1", Effect: Effect{Kind: TaskStart, Service: "cache", ContainerID: "y"}, State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
+			}},
+		}
+		s.Conditions[1].Message += "; start cache container y: no"
+		return s
+	}
+	stored := down(failingStatus())
+	now := stored.Clone()
+	now.Runtime.Course.Attempts, now.Runtime.Failing.Count, now.Runtime.NextAttempt = 9, 9, nil
+	now.Runtime.Plan, now.Outage.Again, now.Outage.NextAttempt = now.Outage.Again, nil, nil
+	now.Runtime.Plan.named("a/eu/p12")
+	now.Runtime.Plan.Attempt, now.Outage.Attempts, now.Runtime.Plans = 5, 5, 12
+	now.Runtime.Plan.Claim(0, at.Add(time.Minute))
+	now.Outage.Failing.Count, now.Outage.Failing.Message = 8, "never"
+	now.Conditions[1].Message = "create container x: 503; start cache container y: never"
+
+	inTheMiddle := stored.Clone() // of what is declared, when the status was stored
+	inTheMiddle.Runtime.Plan, inTheMiddle.Runtime.Again = inTheMiddle.Runtime.Again, nil
+	for name, stored := range map[string]Status{"no plan": stored, "a plan of the other course": inTheMiddle} {
+		if !now.Repeats(stored) {
+			t.Fatalf("%s: the next try of what failed is news", name)
+		}
+		got := stored.Tried(now.Try(stored, 12))
+		if got.Runtime.Plan == nil || got.Runtime.Plan.ID != "a/eu/p12" || got.Runtime.Plan.Cause != CauseOutage || got.Runtime.Plan.Tasks[0].State != TaskRunning || got.Runtime.Plan.Tasks[0].ContainerID != "y" {
+			t.Errorf("%s: the plan is %+v", name, got.Runtime.Plan)
+		}
+		if got.Runtime.Again == nil || got.Runtime.Attempts != 9 || got.Runtime.Failing.Count != 9 || got.Outage.Attempts != 5 || got.Outage.Failing.Count != 8 || got.Conditions[1].Message != now.Conditions[1].Message {
+			t.Errorf("%s: %+v and %+v, and it says %s", name, got.Runtime.Course, got.Outage.Course, got.Conditions[1].Message)
+		}
+		if !got.Repeats(stored) {
+			t.Errorf("%s: what the claim says is news", name)
+		}
+	}
+	shown := now.Clone()
+	v := NewServerView(Intent{Generation: 1}, Desired{}, &shown, nil)
+	if want := "create container x: 503 (9 times since 2026-01-01 00:00:00 UTC); start cache container y: never (8 times since 2026-01-01 00:00:00 UTC)"; v.Conditions[1].Message != want {
+		t.Errorf("it says %q", v.Conditions[1].Message)
+	}
+	healed := now.Clone()
+	healed.Outage = Outage{}
+	if healed.Repeats(stored) {
+		t.Error("that what served runs again is no news")
+	}
+}
+
+// A refusal whose words vary is said with the newest, so that a restart learns nothing new.
+func TestG12_G1_aRefusalWithItsClaimSaysTheNewestAnswer(t *testing.T) {
+	stored := failingStatus()
+	now := attempt(stored)
+	now.Runtime.Failing.Message = "504"
+	got := stored.Tried(now.Try(stored, 12))
+	if got.Runtime.Refusal.Message != "504" || got.Message != "504" || !got.Repeats(stored) {
+		t.Errorf("it says %q and %q", got.Runtime.Refusal.Message, got.Message)
 	}
 }
 

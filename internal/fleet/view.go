@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -59,7 +60,8 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 		v.Status, v.Verdict, v.Reason, v.Message = status.Status, status.Verdict, status.VerdictReason, status.Message
 		v.Served, v.ServingImageTag, v.ObservedImageTag = status.ServingImageTag != "", status.ServingImageTag, status.ObservedImageTag
 		v.PublishedURL, v.Aliases, v.Containers, v.Resource = status.PublishedURL, status.Aliases, status.Containers, status.Resource
-		v.Plan, v.IntendedPlan, v.Holds, v.NextAttempt, v.Failing = status.Runtime.Plan, status.Runtime.Intended, status.Holds, status.Runtime.NextAttempt, status.Runtime.Failing
+		v.Plan, v.IntendedPlan, v.Holds = status.Runtime.Plan, status.Runtime.Intended, status.Holds
+		v.NextAttempt, v.Failing = cmp.Or(status.Runtime.NextAttempt, status.Outage.NextAttempt), cmp.Or(status.Runtime.Failing, status.Outage.Failing)
 		if len(status.Conditions) > 0 {
 			v.Conditions = status.counted()
 		}
@@ -88,7 +90,7 @@ func NewServerView(intent Intent, desired Desired, status *Status, latest *Deplo
 // Waits adds to Progressing what the next try waits for; "" is nothing.
 func (v *ServerView) Waits(text string) {
 	for i, c := range v.Conditions {
-		if c.Type == ConditionProgressing && c.Reason == ReasonRetrying && text != "" {
+		if c.Type == ConditionProgressing && c.Status == True && text != "" {
 			v.Conditions = slices.Clone(v.Conditions)
 			v.Conditions[i].Message = strings.TrimPrefix(c.Message+"; "+text, "; ")
 		}
@@ -98,14 +100,10 @@ func (v *ServerView) Waits(text string) {
 // counted are the conditions, in which what is tried again says how often and since when: a
 // count that is stored with them would be a write of all of them at every try (P21, G12).
 func (s *Status) counted() []Condition {
-	often := s.Runtime.Failing.often()
-	if often == "" {
-		return s.Conditions
-	}
 	cs := slices.Clone(s.Conditions)
-	for i, c := range cs {
-		if strings.Contains(c.Message, s.Runtime.Failing.answer()) {
-			cs[i].Message += often
+	for i := range cs {
+		for _, c := range s.courses() {
+			cs[i].Message = c.Failing.counted(cs[i].Message)
 		}
 	}
 	return cs

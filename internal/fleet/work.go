@@ -18,20 +18,11 @@ type Work struct {
 	// nothing held it or if the region healed; it is shown, never run (S10, S11).
 	Plan     *Plan `json:"plan,omitempty"`
 	Intended *Plan `json:"intended,omitempty"`
-	// Again is the plan that failed last: an attempt that takes the same steps is stored as
-	// little more than its claim (G12).
-	Again *Plan `json:"again,omitempty"`
-
 	// Refusal is the last answer that refused a task for the present generation and
 	// revision; P5 and a new generation clear it.
 	Refusal *Refusal `json:"refusal,omitempty"`
-	// Failing is the last answer of a step that is tried again (P21); its success and a
-	// new generation clear it.
-	Failing *Failing `json:"failing,omitempty"`
-	// Attempts counts the plans made for the present cause; the next one is due at
-	// NextAttempt (P9).
-	Attempts    int        `json:"attempts,omitempty"`
-	NextAttempt *time.Time `json:"next_attempt,omitempty"`
+	// The course of all plans but those of an outage.
+	Course
 	// Plans counts all plans ever stored for the track; it makes task ids new in
 	// each plan (S5).
 	Plans int64 `json:"plans,omitempty"`
@@ -42,10 +33,40 @@ type Work struct {
 
 // Clone returns a copy that shares nothing which a turn changes in place.
 func (w Work) Clone() Work {
-	w.Plan, w.Intended, w.Again = w.Plan.Clone(), w.Intended.Clone(), w.Again.Clone()
-	w.Refusal, w.Failing = clone(w.Refusal), clone(w.Failing)
+	w.Plan, w.Intended, w.Refusal, w.Course = w.Plan.Clone(), w.Intended.Clone(), clone(w.Refusal), w.Course.clone()
 	return w
 }
+
+// Course is how the attempts at one end go: at what is declared, or at having what served
+// last run again. Neither waits for the other.
+type Course struct {
+	// Attempts counts the plans made for the present cause; the next one is due at
+	// NextAttempt (P9).
+	Attempts    int        `json:"attempts,omitempty"`
+	NextAttempt *time.Time `json:"next_attempt,omitempty"`
+	// Failing is the last answer of a step that is tried again (P21); its success and a
+	// new generation clear it.
+	Failing *Failing `json:"failing,omitempty"`
+	// Again is the plan that failed last: an attempt that takes the same steps is stored as
+	// little more than its claim (G12).
+	Again *Plan `json:"again,omitempty"`
+}
+
+func (c Course) clone() Course {
+	c.Failing, c.Again = clone(c.Failing), c.Again.Clone()
+	return c
+}
+
+// Of returns the course of the plans of a cause.
+func (s *Status) Of(cause Cause) *Course {
+	if cause == CauseOutage {
+		return &s.Outage.Course
+	}
+	return &s.Runtime.Course
+}
+
+// courses are both, what is declared first.
+func (s *Status) courses() []*Course { return []*Course{&s.Runtime.Course, &s.Outage.Course} }
 
 // Work returns what a track pursues.
 func (s Status) Work(track Track) Work {

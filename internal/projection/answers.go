@@ -29,7 +29,7 @@ func (t *turn) answers() bool {
 		if !current {
 			continue // what is wanted now was not refused, and waits for nothing
 		}
-		t.fails(*task)
+		t.fails(t.s.Of(p.Cause), *task)
 		switch task.Outcome.Class {
 		case fleet.ClassOK:
 		case fleet.ClassRefused:
@@ -62,7 +62,7 @@ func (t *turn) answers() bool {
 	case i < 0:
 		t.completed(*p)
 	case p.Tasks[i].State == fleet.TaskPending && !p.Deadline.After(t.in.Now):
-		if t.s.Runtime.Failing == nil || p.Attempt == 1 { // else it was said
+		if t.s.Of(p.Cause).Failing == nil || p.Attempt == 1 { // else it was said
 			t.note(fleet.EventWarning, string(fleet.ReasonPlanTimedOut), fmt.Sprintf("the plan did not end by its deadline, at: %s", p.Tasks[i].Describe()))
 		}
 		t.again()
@@ -87,20 +87,20 @@ func (t *turn) heard(task fleet.Task) {
 
 // fails remembers what does not succeed, with how often and since when it was answered so
 // (P21). That what a task was made for is gone is no failure.
-func (t *turn) fails(task fleet.Task) {
-	o, f := *task.Outcome, t.s.Runtime.Failing
+func (t *turn) fails(c *fleet.Course, task fleet.Task) {
+	o, f := *task.Outcome, c.Failing
 	switch {
 	case o.Class == fleet.ClassOK:
 		if f.Of(task) {
-			t.s.Runtime.Failing = nil
+			c.Failing = nil
 		}
 	case o.Reason == fleet.ReasonDrifted:
 	case f.Same(task, o):
 		next := *f
 		next.What, next.Message, next.Count = task.Describe(), cut(o.Message), f.Count+1
-		t.s.Runtime.Failing = &next
+		c.Failing = &next
 	default:
-		t.s.Runtime.Failing = &fleet.Failing{
+		c.Failing = &fleet.Failing{
 			Kind: task.Kind, Service: task.Service, What: task.Describe(),
 			Class: o.Class, Reason: o.Reason, Message: cut(o.Message), Since: o.At, Count: 1,
 		}
@@ -108,11 +108,16 @@ func (t *turn) fails(task fleet.Task) {
 }
 
 // trouble is what keeps the server from getting on, as far as the runtime said it: the last
-// answer to what is tried again, or that a service does not stay up.
+// answers to what is tried again, or that a service does not stay up.
 func (t *turn) trouble() (reason fleet.Reason, message string) {
+	declared, served := t.s.Runtime.Failing, t.s.Outage.Failing
 	switch {
-	case t.s.Runtime.Failing != nil:
-		return t.s.Runtime.Failing.Reason, t.s.Runtime.Failing.String()
+	case declared != nil && served != nil:
+		return declared.Reason, declared.String() + "; " + served.String()
+	case declared != nil:
+		return declared.Reason, declared.String()
+	case served != nil:
+		return served.Reason, served.String()
 	case t.crashing():
 		return fleet.ReasonCrashLoop, t.crashLoop()
 	default:
@@ -139,25 +144,27 @@ func (t *turn) dropPlan() {
 	if i := t.s.Runtime.Plan.Current(); i >= 0 && (unansweredTask(t.s.Runtime.Plan.Tasks[i]) || t.awaited()) {
 		t.effectsUntil(*t.s.Runtime.Plan.Tasks[i].Deadline)
 	}
+	c := t.s.Of(t.s.Runtime.Plan.Cause)
+	c.Again, c.NextAttempt = nil, nil
 	if t.s.Runtime.Plan.Cause != fleet.CauseOutage {
-		t.s.Runtime.Again, t.s.Runtime.NextAttempt = nil, nil
 		t.interrupted(*t.s.Runtime.Plan)
 	}
 	t.s.Runtime.Plan = nil
 }
 
 // again ends a plan that failed: the next attempt is due with a backoff up to a minute in the
-// first hour, then up to ten (P9), and costs little where it takes the same steps.
+// first hour, then up to ten (P9), and costs little where it takes the same steps. What
+// served last is not left down for that long (C14).
 func (t *turn) again() {
 	most := maxFirst
 	p := t.s.Runtime.Plan
-	if f := t.s.Runtime.Failing; f != nil && t.in.Now.Sub(f.Since) >= firstTries || len(stoppedBy(*p)) > 0 { // which costs a swap each time
+	c := t.s.Of(p.Cause)
+	long := c.Failing != nil && t.in.Now.Sub(c.Failing.Since) >= firstTries && p.Cause != fleet.CauseOutage
+	if long || len(stoppedBy(*p)) > 0 { // which costs a swap each time
 		most = maxRetry
 	}
 	t.endPlan("", most)
-	if p.Cause != fleet.CauseOutage {
-		t.s.Runtime.Again = p
-	}
+	c.Again = p
 }
 
 // interrupted notes the services that the plan stopped and did not start again.
@@ -248,7 +255,7 @@ func (t *turn) movePort(task fleet.Task) bool {
 			return false // there is none: it is tried as it is (P9)
 		}
 		t.note(fleet.EventWarning, "PortChanged", fmt.Sprintf("%s from %d to %d: %s", t.port.Need, from, t.port.To, task.Outcome.Message))
-		t.s.Runtime.Failing = nil
+		t.s.Of(t.s.Runtime.Plan.Cause).Failing = nil
 		t.endPlan("", maxRestart)
 		return true
 	}
@@ -259,10 +266,11 @@ func (t *turn) movePort(task fleet.Task) bool {
 // says nothing about the server.
 func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
 	reason, message := task.Outcome.Reason, task.Outcome.Message
-	if t.s.Runtime.Failing == nil || t.s.Runtime.Failing.Count == 1 { // told once
+	if f := t.s.Of(p.Cause).Failing; f == nil || f.Count == 1 { // told once
 		t.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
 	}
-	if p.Kind != fleet.PlanDestroy && !removal(task) && !t.ofAnotherDocument(p, task) {
+	said := p.Cause == fleet.CauseOutage && t.s.Runtime.Refusal != nil && t.s.Runtime.Failing != nil // of what is declared
+	if p.Kind != fleet.PlanDestroy && !removal(task) && !t.ofAnotherDocument(p, task) && !said {
 		t.s.Runtime.Refusal = &fleet.Refusal{
 			Reason: reason, Message: cut(message), Task: task.ID,
 			Generation: p.Generation, Revision: p.Revision, At: task.Outcome.At,
@@ -286,6 +294,7 @@ func (t *turn) ofAnotherDocument(p fleet.Plan, task fleet.Task) bool {
 
 // completed ends a plan all of whose tasks succeeded.
 func (t *turn) completed(p fleet.Plan) {
+	t.s.Of(p.Cause).Failing = nil
 	if p.Cause == fleet.CauseOutage {
 		t.s.Outage.Interrupted = slices.DeleteFunc(slices.Clone(t.s.Outage.Interrupted), func(service string) bool {
 			return slices.ContainsFunc(p.Tasks, func(task fleet.Task) bool { return task.Kind == fleet.TaskStart && task.Service == service })
@@ -296,7 +305,6 @@ func (t *turn) completed(p fleet.Plan) {
 	if p.Kind == fleet.PlanDestroy && !t.in.kubernetes() {
 		t.s.VolumesRemoved = true
 	}
-	t.s.Runtime.Failing = nil
 	if p.Cause == fleet.CauseCleanup {
 		t.note(fleet.EventNormal, "LeftoversRemoved", "containers of no active plan were removed")
 	}
@@ -313,19 +321,13 @@ func (t *turn) endPlan(why string, most time.Duration) {
 	if why != "" {
 		t.note(fleet.EventWarning, "Replanned", why)
 	}
-	key := t.in.Intent.Key().String()
-	if t.s.Runtime.Plan.Cause == fleet.CauseOutage {
-		at := t.in.Now.Add(backoff(t.s.Outage.Attempts, maxRestart, key))
-		t.s.Outage.Next = &at
-		t.dropPlan()
-		return
-	}
-	at := t.in.Now.Add(backoff(t.s.Runtime.Attempts, most, key))
+	c := t.s.Of(t.s.Runtime.Plan.Cause)
+	at := t.in.Now.Add(backoff(c.Attempts, most, t.in.Intent.Key().String()))
 	t.dropPlan()
-	t.s.Runtime.NextAttempt = &at
-	if !t.in.rule(RuleP9Retry) {
+	c.NextAttempt = &at
+	if !t.in.rule(RuleP9Retry) && c == &t.s.Runtime.Course {
 		never := t.in.Now.Add(1000 * time.Hour)
-		t.s.Runtime.NextAttempt = &never
+		c.NextAttempt = &never
 	}
 }
 

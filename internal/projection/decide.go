@@ -19,7 +19,9 @@ type Input struct {
 	NotRenderable *fleet.ReadFailure
 	Latest        fleet.Deployment
 	Prev          *fleet.Status // nil before the first turn
-	Seen          fleet.Observation
+	// Answered says that Prev has an answer that is stored nowhere.
+	Answered bool
+	Seen     fleet.Observation
 	// Holds are those the caller knows of: the daemon is paused, another one leads.
 	Holds []fleet.Hold
 	// Opened says that what failed for this server and others alike has succeeded for one of
@@ -95,11 +97,8 @@ func Decide(in Input) Output {
 		s.Runtime.Plan = plan
 		s.RollOut = rollsOut(in, s.RollOut, *plan, out.seen.resource)
 		s.Runtime.Plans++
-		if plan.Cause == fleet.CauseOutage {
-			s.Outage.Attempts, s.Outage.Next = plan.Attempt, nil
-		} else {
-			s.Runtime.Attempts, s.Runtime.NextAttempt, s.Runtime.Again = plan.Attempt, nil, nil
-		}
+		c := s.Of(plan.Cause)
+		c.Attempts, c.NextAttempt, c.Again = plan.Attempt, nil, nil
 		if t := (&turn{in: in, s: *s, latest: latestOf(in, out), seen: out.seen}); needsPlace(*plan) {
 			startClock(&s.Clock, plan.Cause, in.Now)
 		} else if plan.Cause == fleet.CauseOutage && t.outlasts() {
@@ -116,6 +115,22 @@ func Decide(in Input) Output {
 	return out
 }
 
+// Claimed is the output with the claim of the plan's current task, and with what follows from
+// the claim alone: both are one write.
+func (o Output) Claimed(deadline time.Time) (Output, fleet.Task) {
+	in := o.input
+	s := o.Status.Clone()
+	task := s.Runtime.Plan.Claim(s.Runtime.Plan.Current(), deadline)
+	in.Prev, in.Latest, in.Answered = &s, latestOf(in, o), false
+	next := Project(in)
+	o.Status, o.Due, o.Events = next.Status, next.Due, append(o.Events, next.Events...)
+	o.Pending, o.NeedFreshRead = next.Pending, next.NeedFreshRead
+	if next.Latest != nil {
+		o.Latest = next.Latest
+	}
+	return o, task
+}
+
 // Port is the port that the server gets in this turn (C12).
 func (o Output) Port() *fleet.PortMove {
 	if o.WantsPort == nil || o.WantsPort.To == 0 {
@@ -127,7 +142,7 @@ func (o Output) Port() *fleet.PortMove {
 // Changed reports whether the output differs from what is stored, so that a converged
 // server costs no write (P16).
 func (o Output) Changed() bool {
-	return o.Remove || o.Latest != nil || o.Port() != nil || len(o.Events) > 0 || o.input.Prev == nil || !sameRecord(*o.input.Prev, o.Status)
+	return o.input.Answered || o.Remove || o.Latest != nil || o.Port() != nil || len(o.Events) > 0 || o.input.Prev == nil || !sameRecord(*o.input.Prev, o.Status)
 }
 
 // Repeats reports whether nothing differs from what is stored but that what had failed is

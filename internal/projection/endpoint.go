@@ -108,7 +108,7 @@ func (t *turn) done() {
 		t.s.Admitted = false
 	}
 	if t.s.Runtime.Plan == nil && (t.seen.converged || t.s.Runtime.Failing == nil) {
-		t.s.Runtime.Attempts, t.s.Runtime.NextAttempt, t.s.Runtime.Failing, t.s.Runtime.Again = 0, nil, nil, nil // what failed is done, whoever did it
+		t.s.Runtime.Course = fleet.Course{} // what failed is done, whoever did it
 	}
 }
 

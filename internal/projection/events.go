@@ -58,7 +58,7 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 	if is := condition(s, fleet.ConditionProgressing); is.Reason == fleet.ReasonSilent && condition(prev, fleet.ConditionProgressing).Reason != is.Reason {
 		add(fleet.EventWarning, string(is.Reason), "%s", is.Message)
 	}
-	if s.Runtime.Plan != nil && (prev.Runtime.Plan == nil || prev.Runtime.Plan.ID != s.Runtime.Plan.ID) && !s.Runtime.Plan.Repeats(prev.Runtime.Again) {
+	if s.Runtime.Plan != nil && (prev.Runtime.Plan == nil || prev.Runtime.Plan.ID != s.Runtime.Plan.ID) && !s.Runtime.Plan.Repeats(prev.Of(s.Runtime.Plan.Cause).Again) {
 		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", s.Runtime.Plan.Kind, s.Runtime.Plan.Cause, len(s.Runtime.Plan.Tasks), s.Runtime.Plan.Attempt, differs(s))
 	}
 	if latest != nil && latest.Status != in.Latest.Status && !latest.Status.Open() {

@@ -37,6 +37,13 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 		i := s.status.Runtime.Plan.Current()
 		if i >= 0 && !s.pulls() && (s.status.Runtime.Plan.Runnable(s.now) >= 0 || s.status.Runtime.Plan.Tasks[i].State == fleet.TaskRunning) {
 			what := s.status.Runtime.Plan.Tasks[i].Describe()
+			if s.telling { // a claim changes nothing of its plan but the task
+				want := s.status.Runtime.Plan.Clone()
+				claim := want.Claim(i, s.now.Add(want.Tasks[i].Timeout()))
+				if c, task := out.Claimed(*claim.Deadline); !reflect.DeepEqual(c.Status.Runtime.Plan, want) || !reflect.DeepEqual(task, claim) {
+					x.complain(s, "the claim of %s leaves the plan %s", what, brief(c.Status.Runtime.Plan))
+				}
+			}
 			if complaint := s.act(); complaint != "" {
 				x.complain(s, "%s", complaint)
 			}
@@ -75,7 +82,7 @@ func (s *sim) abandoned() bool {
 	if i := st.Runtime.Plan.Current(); i >= 0 && st.Runtime.Plan.Tasks[i].NotBefore != nil && !st.Runtime.Plan.Tasks[i].NotBefore.After(s.now.Add(5*time.Second)) {
 		return false // it is tried again at once
 	}
-	waits := st.Outage.Next != nil && st.Outage.Next.After(s.now) || st.Runtime.EffectsUntil != nil && st.Runtime.EffectsUntil.After(s.now)
+	waits := st.Outage.NextAttempt != nil && st.Outage.NextAttempt.After(s.now) || st.Runtime.EffectsUntil != nil && st.Runtime.EffectsUntil.After(s.now)
 	down := func(service string) bool { return s.stopped[service] && s.last(service).id != "" }
 	return able && !waits && (down("cache") || down("proxy"))
 }

@@ -98,7 +98,10 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	fail(len(st.Conditions) != len(conditionOrder), "%d conditions, the table has %d", len(st.Conditions), len(conditionOrder))
 
 	// what is tried again is named where people look, and a stall says its cause (P21)
-	if f := st.Runtime.Failing; f != nil {
+	for _, f := range []*fleet.Failing{st.Runtime.Failing, st.Outage.Failing} {
+		if f == nil {
+			continue
+		}
 		fail(f.Count < 1 || f.Since.IsZero() || f.Reason == "" || f.Class == fleet.ClassOK, "what fails is said badly: %+v", *f)
 		progressing := is(fleet.ConditionProgressing)
 		fail(fresh && progressing.Reason != fleet.ReasonHeld && !strings.Contains(progressing.Message, f.String()), "%s fails, and Progressing says %s: %s", f.What, progressing.Reason, progressing.Message)

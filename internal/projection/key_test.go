@@ -80,8 +80,8 @@ func (s *sim) key() []byte {
 		st.ServingImageTag == s.intent.ImageTag, st.ServingImageTag == "", st.PublishedURL == "", st.PublishedURL == d.URL,
 		st.Settled == fleet.Settled{Generation: s.intent.Generation, Revision: d.Revision},
 		min(st.Runtime.Attempts, 3), passed(st.Runtime.NextAttempt), passed(st.ConvergedAt), fresh, passed(st.Runtime.EffectsUntil),
-		st.Admitted, st.VolumesRemoved, string(st.Clock.Cause), st.Clock.Since != nil, st.Clock.Expired, st.Runtime.Refusal != nil, st.Runtime.Failing != nil,
-		len(st.Aliases) > 0, len(st.Containers), len(st.Outage.Interrupted), min(st.Outage.Attempts, 2), passed(st.Outage.Next))
+		st.Admitted, st.VolumesRemoved, string(st.Clock.Cause), st.Clock.Since != nil, st.Clock.Expired, st.Runtime.Refusal != nil, st.Runtime.Failing != nil, st.Outage.Failing != nil,
+		len(st.Aliases) > 0, len(st.Containers), len(st.Outage.Interrupted), min(st.Outage.Attempts, 2), passed(st.Outage.NextAttempt))
 	for _, a := range st.Aliases {
 		w(passed(a.Until), a.Ended)
 	}

@@ -68,9 +68,9 @@ func Plan(in Input, out Output) *fleet.Plan {
 		p.Tasks = append(p.Tasks, task)
 	}
 	p.Deadline = in.Now.Add(limit)
-	if p.Repeats(s.Runtime.Again) {
+	if again := s.Of(cause).Again; p.Repeats(again) {
 		for i := range p.Tasks {
-			p.Tasks[i].Tries = s.Runtime.Again.Tasks[i].Tries
+			p.Tasks[i].Tries = again.Tasks[i].Tries
 		}
 	}
 	return p
@@ -139,7 +139,7 @@ func (b *builder) create(doc fleet.ServiceDocument, name string) {
 // nothing but the pause between the exits of what does not stay up. What a plan of ours
 // stopped comes first and alone.
 func (b *builder) revive(o fleet.Outage) bool {
-	if o.Next != nil && o.Next.After(b.in.Now) {
+	if o.NextAttempt != nil && o.NextAttempt.After(b.in.Now) {
 		return false
 	}
 	for _, s := range b.seen.down() {

@@ -35,7 +35,7 @@ func Project(in Input) Output {
 	}
 	t.s.Holds, t.s.Runtime.Intended = nil, nil
 	if in.Opened {
-		t.s.Runtime.NextAttempt = nil
+		t.s.Runtime.NextAttempt, t.s.Outage.NextAttempt = nil, nil
 		if i := t.s.Runtime.Plan.Current(); i >= 0 {
 			t.s.Runtime.Plan.Tasks[i].NotBefore = nil
 		}
@@ -208,7 +208,7 @@ func nextDue(in Input, out Output) time.Time {
 		}
 	}
 	add(s.Runtime.NextAttempt)
-	add(s.Outage.Next)
+	add(s.Outage.NextAttempt)
 	if p := s.Runtime.Plan; p != nil {
 		add(&p.Deadline)
 		if i := p.Current(); i >= 0 {

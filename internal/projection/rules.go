@@ -133,8 +133,8 @@ func (t *turn) newKey() bool {
 	if was.Generation != t.in.Intent.Generation && t.s.Status == fleet.StatusFailed {
 		t.become(fleet.StatusProvisioning, "", "")
 	}
-	t.s.Runtime.Refusal, t.s.Runtime.Failing, t.s.Runtime.Again, t.s.Runtime.Attempts, t.s.Runtime.NextAttempt, t.s.Crashes, t.s.ConvergedAt = nil, nil, nil, 0, nil, nil, nil
-	t.s.Outage.Attempts, t.s.Outage.Next = 0, nil
+	t.s.Runtime.Refusal, t.s.Crashes, t.s.ConvergedAt = nil, nil, nil
+	t.s.Runtime.Course, t.s.Outage.Course = fleet.Course{}, fleet.Course{}
 	t.s.Clock = fleet.StallClock{}
 	return false
 }
@@ -349,7 +349,7 @@ func (t *turn) destroy() bool {
 	t.seen = look(t.in, t.effectsOver())
 	if t.s.Status != fleet.StatusDestroying {
 		t.become(fleet.StatusDestroying, fleet.ReasonDeleting, "")
-		t.s.PublishedURL, t.s.Aliases, t.s.Runtime.Refusal, t.s.Runtime.Failing, t.s.Runtime.Again, t.s.Runtime.Attempts, t.s.Runtime.NextAttempt = "", nil, nil, nil, nil, 0, nil
+		t.s.PublishedURL, t.s.Aliases, t.s.Runtime.Refusal, t.s.Runtime.Course = "", nil, nil, fleet.Course{}
 		t.s.Crashes, t.s.Clock, t.s.Admitted, t.s.ConvergedAt, t.s.RollOut, t.s.Outage = nil, fleet.StallClock{}, false, nil, nil, fleet.Outage{}
 	}
 	t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
@@ -17,21 +16,22 @@ type memo struct {
 	is          fleet.Status
 }
 
-// answer is one that was had before. It is not stored: the claim of the next try counts it.
-// Where kurad ends before, the claim stays, and the task is run again (S5).
+// answer is one that no turn has stored yet, or that was had before: the claim of the next try
+// counts that. Where kurad ends before, the claim stays, and the task is run again (S5).
 type answer struct {
 	task    fleet.Task
 	outcome fleet.Outcome
 }
 
-// prev is the status that a turn goes on from: the stored one, with what came since.
-func (r *Reconciler) prev(key fleet.ServerKey, g fleet.Gathered) *fleet.Status {
+// prev is the status that a turn goes on from: the stored one, with what came since; and
+// whether that is an answer.
+func (r *Reconciler) prev(key fleet.ServerKey, g fleet.Gathered) (_ *fleet.Status, answered bool) {
 	if g.Status == nil {
-		return nil
+		return nil, false
 	}
 	r.mu.Lock()
 	m, remembered := r.memos[key]
-	a, answered := r.answers[key]
+	a, ended := r.answers[key]
 	r.mu.Unlock()
 	s := g.Status.Clone()
 	switch {
@@ -40,13 +40,14 @@ func (r *Reconciler) prev(key fleet.ServerKey, g fleet.Gathered) *fleet.Status {
 	case g.Try != nil:
 		s = s.Tried(*g.Try)
 	}
-	if answered && claims(s.Runtime.Plan, a.task) {
+	if ended && claims(s.Runtime.Plan, a.task) {
 		s.Runtime.Plan.Record(s.Runtime.Plan.Current(), a.outcome)
+		return &s, true
 	}
-	return &s
+	return &s, false
 }
 
-// answered reports whether an answer that is not stored waits to be taken into account.
+// answered reports whether an answer waits to be taken into account.
 func (r *Reconciler) answered(key fleet.ServerKey, s fleet.Status) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,23 +59,6 @@ func (r *Reconciler) remember(key fleet.ServerKey, m memo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.memos[key] = m
-}
-
-// commitClaim stores a claim: as a small record where what failed before is tried as it was,
-// else with the whole status.
-func (r *Reconciler) commitClaim(ctx context.Context, key fleet.ServerKey, g fleet.Gathered, s fleet.Status) error {
-	if !s.Repeats(*g.Status) {
-		return r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
-			Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: s,
-		})
-	}
-	revision, err := r.cfg.Store.CommitTry(ctx, fleet.TryWrite{
-		Key: key, IntentRevision: g.IntentRevision, TryRevision: g.TryRevision, Try: s.Try(*g.Status, g.StatusRevision),
-	})
-	if err == nil {
-		r.remember(key, memo{g.StatusRevision, revision, s})
-	}
-	return err
 }
 
 // open makes the next tries of servers due, after one of the server's key.

@@ -11,38 +11,51 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// down is an answer to every pull from a registry, as long as it is down.
+// down is an answer to every pull from a registry, as long as it is down; or to every start.
 type down struct {
 	mu       sync.Mutex
-	registry string
+	registry string // "": it is up
+	starts   bool
 	pulls    map[string]int // tries by account
 	varies   bool
+	late     time.Duration // that an answer takes
 }
 
 func (d *down) refuse(k fleet.ServerKey, task fleet.Task, _ *fleet.ServiceDocument) *fleet.Outcome {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if task.Kind != fleet.TaskPull {
+	kind, reason := fleet.TaskPull, fleet.ReasonImagePullFailed
+	if d.starts {
+		kind, reason = fleet.TaskStart, fleet.ReasonStartFailed
+	}
+	if task.Kind != kind {
 		return nil
 	}
+	if d.late > 0 {
+		<-time.After(d.late)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.pulls == nil {
 		d.pulls = map[string]int{}
 	}
 	d.pulls[k.Account]++
-	if d.registry == "" || !strings.HasPrefix(task.Image, d.registry+"/") {
+	if d.registry == "" || !d.starts && !strings.HasPrefix(task.Image, d.registry+"/") {
 		return nil
 	}
 	message := "503 Service Unavailable"
 	if d.varies {
 		message += fmt.Sprintf(", request %d", d.pulls[k.Account])
 	}
-	return &fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed, Message: message, Answered: true}
+	return &fleet.Outcome{Class: fleet.ClassRefused, Reason: reason, Message: message, Answered: true}
 }
 
 func (d *down) set(registry string) { d.mu.Lock(); defer d.mu.Unlock(); d.registry = registry }
+
+func (d *down) all() int { d.mu.Lock(); defer d.mu.Unlock(); return len(d.pulls) }
 
 func (d *down) tries(account string) int {
 	d.mu.Lock()
@@ -96,6 +109,168 @@ func TestG12_aTryThatLearnsNothingNewWritesItsClaimOnly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The same holds for starting what served last (C14), whether or not its successor fails as well:
+// each of the two goes its own way, and a restart knows of both.
+func TestG12_C14_ofAStartOfWhatServedThatIsRefusedTheClaimIsWrittenOnly(t *testing.T) {
+	for _, successor := range []bool{false, true} {
+		t.Run(fmt.Sprintf("its successor cannot be had: %v", successor), func(t *testing.T) {
+			virtual(t, func(w *world) {
+				starts, pulls := &down{registry: "localhost", starts: true, varies: true}, &down{registry: "localhost", varies: true}
+				k := w.start(options{})
+				w.declare("acme", "v1")
+				w.until("it runs", time.Minute, func() bool { return w.converged("acme", "v1") })
+				w.engine().with(func() {
+					w.engine().refuse = func(k fleet.ServerKey, task fleet.Task, doc *fleet.ServiceDocument) *fleet.Outcome {
+						if o := starts.refuse(k, task, doc); o != nil || !successor {
+							return o
+						}
+						return pulls.refuse(k, task, doc)
+					}
+				})
+				if successor {
+					w.declare("acme", "v2")
+					w.pass(time.Minute)
+				}
+				w.engine().reboot()
+				w.pass(20 * time.Minute)
+				before, commits, claims, events := starts.tries("acme")+pulls.tries("acme"), k.commits.Load(), k.tries.Load(), w.told("acme")
+				w.pass(30 * time.Minute)
+				n := int64(starts.tries("acme") + pulls.tries("acme") - before)
+				if most := int64(38); n < 30 || n > most && !successor || n > 2*most {
+					t.Errorf("%d tries in 30 minutes", n)
+				}
+				if c := k.commits.Load() - commits; c != 0 {
+					t.Errorf("%d whole writes for %d tries", c, n)
+				}
+				if c := k.tries.Load() - claims; c != n {
+					t.Errorf("%d claims for %d tries", c, n)
+				}
+				if now := w.told("acme"); now != events {
+					t.Errorf("%d events, %d before", now, events)
+				}
+				counted := func() {
+					t.Helper()
+					s := k.loop.Beyond(w.server("acme"))
+					if f := s.Outage.Failing; f == nil || f.Count < starts.tries("acme")-1 || !strings.Contains(w.shown(k, "acme"), fmt.Sprintf("start cache container id1: 503 Service Unavailable, request %d", starts.tries("acme"))) {
+						t.Errorf("%d starts, and it says %+v: %s", starts.tries("acme"), f, w.shown(k, "acme"))
+					}
+					if f := s.Runtime.Failing; successor && (f == nil || f.Count < pulls.tries("acme")-1 || !strings.Contains(w.shown(k, "acme"), fmt.Sprintf("pull image localhost/kura:v2: 503 Service Unavailable, request %d", pulls.tries("acme")))) {
+						t.Errorf("%d pulls, and it says %+v: %s", pulls.tries("acme"), f, w.shown(k, "acme"))
+					}
+				}
+				counted()
+				k.kill()
+				k = w.start(options{})
+				w.pass(5 * time.Second)
+				if c := k.commits.Load(); c != 0 {
+					t.Errorf("%d whole writes after a restart", c)
+				}
+				counted()
+				starts.set("")
+				pulls.set("")
+				image := "v1"
+				if successor {
+					image = "v2"
+				}
+				w.until("it heals", 2*time.Minute, func() bool { return w.converged("acme", image) })
+				k.stop()
+			})
+		})
+	}
+}
+
+// shown is what Progressing says of a server.
+func (w *world) shown(k *kurad, account string) string {
+	w.t.Helper()
+	g := w.server(account)
+	for _, c := range fleet.NewServerView(g.Intent, fleet.Desired{}, k.loop.Beyond(g), g.Latest).Conditions {
+		if c.Type == fleet.ConditionProgressing {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// What an answer says and the claim of the next step are one write. (What is seen meanwhile is
+// another.)
+func TestG12_S4_anAnswerAndTheNextClaimAreOneWrite(t *testing.T) {
+	virtual(t, func(w *world) {
+		var claimed []string
+		k := w.start(options{onCommit: func(write fleet.TurnWrite, commit func() error) error {
+			is := "-"
+			if i := write.Status.Runtime.Plan.Current(); i >= 0 {
+				is = fmt.Sprintf("%s %s", write.Status.Runtime.Plan.Tasks[i].Kind, write.Status.Runtime.Plan.Tasks[i].State)
+			}
+			claimed = append(claimed, is)
+			return commit()
+		}})
+		w.declare("acme", "v1")
+		w.until("it runs", time.Minute, func() bool { return w.converged("acme", "v1") })
+		k.stop()
+		want := []string{"pull pending", "pull running", "create running", "start running", "-"}
+		if diff := cmp.Diff(want, slices.Compact(claimed)); diff != "" {
+			t.Errorf("the writes of a roll-out (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// First tries of what fails for others follow each other, so that their failures are not
+// written all at once; one success, and nobody waits. A site on which some fail is not slower
+// for the others.
+func TestG12_firstTriesArePacedWhereAllFailAndNowhereElse(t *testing.T) {
+	const n, bad = 100, 10
+	virtual(t, func(w *world) {
+		w.region("eu", func(r *fleet.Region) { r.MaxUnsettled = 2 * n })
+		d := &down{registry: "localhost"}
+		w.refuseBy(d)
+		k := w.start(options{})
+		for i := range bad {
+			w.declare(fmt.Sprintf("bad%d", i), "v1")
+		}
+		w.pass(10 * time.Second)
+		began := time.Now()
+		for i := range n {
+			w.declare(fmt.Sprintf("s%02d", i), "v1")
+		}
+		w.until("half of them were tried", 10*time.Second, func() bool { return d.all() >= n/2 })
+		if took := time.Since(began); took < 2*time.Second {
+			t.Errorf("%d first tries in %s", d.all()-bad, took)
+		}
+		waits := false
+		for i := range n {
+			waits = waits || strings.Contains(k.loop.Waits(key(fmt.Sprintf("s%02d", i))), "servers get the same answer from endpoint local")
+		}
+		if !waits {
+			t.Error("nobody says what it waits for")
+		}
+		d.set("")
+		began = time.Now()
+		w.until("all run", 2*time.Minute, func() bool { return w.count("v1") == n+bad })
+		d.set("localhost")
+		for i := range bad {
+			w.declare(fmt.Sprintf("bad%d", i), "v2")
+		}
+		w.pass(10 * time.Second)
+		w.engine().with(func() {
+			w.engine().refuse = func(k fleet.ServerKey, task fleet.Task, doc *fleet.ServiceDocument) *fleet.Outcome {
+				if strings.HasPrefix(k.Account, "bad") {
+					return d.refuse(k, task, doc)
+				}
+				return nil
+			}
+		})
+		began = time.Now()
+		for i := range n {
+			w.declare(fmt.Sprintf("s%02d", i), "v3")
+		}
+		w.until("all others run", time.Minute, func() bool { return w.count("v3") == n })
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		k.stop()
+	})
 }
 
 func (w *world) told(account string) int {
@@ -182,8 +357,8 @@ func TestG12_aClaimThatIsRefusedByTheStoreHasNoEffect(t *testing.T) {
 	})
 }
 
-// Backing off holds over the whole site, never for a first try, another step or another
-// registry; the first success makes all due.
+// Backing off holds over the whole site, never for another step or another registry, and for a
+// first try by seconds at most; the first success makes all due.
 func TestG12_triesOverASiteWhoseAnswersAreTheSameArePacedTogether(t *testing.T) {
 	const n = 200
 	virtual(t, func(w *world) {

@@ -60,8 +60,14 @@
 //   - a try that learns nothing new costs one small write, its claim, and none where the
 //     answers of a whole site are the same and another server is tried instead: pace.go
 //     (TestG12_aTryThatLearnsNothingNewWritesItsClaimOnly,
+//     TestG12_C14_ofAStartOfWhatServedThatIsRefusedTheClaimIsWrittenOnly,
 //     TestG12_triesOverASiteWhoseAnswersAreTheSameArePacedTogether,
-//     TestG12_aRegistryOutageOfAnHourFillsNoStore)
+//     TestG12_aRegistryOutageOfAnHourFillsNoStore,
+//     TestG12_C14_anHourInWhichNothingThatServedCanBeStartedFillsNoStore)
+//   - an answer, what follows from it, and the claim of the next task are one write
+//     (TestG12_S4_anAnswerAndTheNextClaimAreOneWrite); first tries of what fails for others
+//     follow each other, and a site on which something succeeds is not slowed down
+//     (TestG12_firstTriesArePacedWhereAllFailAndNowhereElse)
 //   - after any faults, peace leads to what was declared
 //     (TestSimulation_faultsThenPeaceConverges)
 package reconcile

@@ -263,6 +263,15 @@ func (e *engine) exit(b *box, code int) {
 	e.changed("exit", b)
 }
 
+// reboot ends all containers.
+func (e *engine) reboot() {
+	e.with(func() {
+		for _, b := range e.boxes {
+			e.exit(b, 255)
+		}
+	})
+}
+
 // with changes the engine under its lock.
 func (e *engine) with(change func()) {
 	e.mu.Lock()

@@ -4,70 +4,78 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
 
-// claim stores that the plan's current task runs, and runs it beside the turns of its
-// server. The effect begins only after the claim is in the store.
-func (r *Reconciler) claim(ctx context.Context, key fleet.ServerKey, g fleet.Gathered, in projection.Input, out projection.Output) error {
-	at := r.site(in.Region)
+// claim adds to the turn that the plan's current task runs, where it may begin now: the effect
+// does so only after the claim is in the store. Where it may not, its turn comes again, and
+// what was decided is stored as it is.
+func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out projection.Output) (*effect, projection.Output) {
 	if r.answered(key, out.Status) {
 		r.Kick(key) // since this turn has looked
-		return nil
+		return nil, out
 	}
-	status := out.Status.Clone()
-	i := status.Runtime.Plan.Current()
-	room := at.room(key, status.Runtime.Plan.Tasks[i])
+	at, p := r.site(in.Region), out.Status.Runtime.Plan
+	task := p.Tasks[p.Current()]
+	room := at.room(key, task)
 	if !room.begin(key) {
 		r.queue.AddAfter(key, noSlotRetry)
-		return nil
+		return nil, out
 	}
-	claimed := false
+	var failed fleet.Reason
+	if f := out.Status.Of(p.Cause).Failing; f.Of(task) {
+		failed = f.Reason
+	}
+	may := false
 	defer func() {
-		if !claimed {
+		if !may {
 			room.end()
 		}
 	}()
-	if task := status.Runtime.Plan.Tasks[i]; status.Runtime.Failing.Of(task) && !room.pace.may(key, subject(task), status.Runtime.Failing.Reason) {
-		return nil
+	if !room.pace.may(key, subject(task), failed) {
+		return nil, out
 	}
-	deadline := r.now().Add(status.Runtime.Plan.Tasks[i].Timeout())
-	task := status.Runtime.Plan.Claim(i, deadline)
-	if err := r.commitClaim(ctx, key, g, status); err != nil {
-		return fmt.Errorf("claim task %s: %w", task.ID, err)
-	}
-	claimed = true
-	running, cancel := context.WithDeadline(r.taskStart, deadline)
-	e := &effect{task: task, cancel: cancel}
+	claimed, task := out.Claimed(r.now().Add(task.Timeout()))
+	may = true
+	return &effect{task: task, at: at, room: room}, claimed
+}
+
+// begin runs a claimed task beside the turns of its server.
+func (r *Reconciler) begin(key fleet.ServerKey, d fleet.Desired, e *effect) {
+	ctx, cancel := context.WithDeadline(r.taskStart, *e.task.Deadline)
+	e.cancel = cancel
 	r.begins(key, e) // its turn saw that none is under way
 	r.tasks.Go(func() {
 		defer r.Kick(key)
-		defer r.ends(key, e)
-		defer room.end()
+		defer e.room.end()
 		defer cancel()
-		r.run(running, at, room, key, in.Desired, task)
+		r.run(ctx, key, d, e)
 	})
-	r.Kick(key) // its deployment runs from the first effect on
-	return nil
 }
 
-// run runs a claimed task and stores the answer.
-func (r *Reconciler) run(ctx context.Context, at site, room *slots, key fleet.ServerKey, d fleet.Desired, task fleet.Task) {
+// run runs a claimed task and hands its answer to the next turn, which stores it with what
+// follows from it.
+func (r *Reconciler) run(ctx context.Context, key fleet.ServerKey, d fleet.Desired, e *effect) {
+	task := e.task
 	r.log.Debug("task begins", "server", key.String(), "task", task.ID, "what", task.Describe())
 	if !r.leads() {
+		r.ends(key, e, nil)
 		return // this process was stopped since the claim: whoever leads now runs the task
 	}
-	outcome := r.execute(ctx, at, key, d, task)
+	outcome := r.execute(ctx, e.at, key, d, task)
 	outcome.At = r.now()
 	if errors.Is(ctx.Err(), context.Canceled) && (outcome.Class != fleet.ClassOK || task.Cancellable()) {
 		r.log.Debug("task cut short", "server", key.String(), "task", task.ID)
+		r.ends(key, e, nil)
 		return // it was given up; or kurad ends: the claim stays, and the next start runs the task again
 	}
 	r.log.Debug("task ended", "server", key.String(), "task", task.ID, "class", outcome.Class, "reason", outcome.Reason, "message", outcome.Message)
-	r.record(key, task, outcome)
-	r.open(key, room.pace.heard(key, subject(task), outcome))
+	r.ends(key, e, &outcome)
+	r.open(key, e.room.pace.heard(key, subject(task), outcome))
 }
 
 // execute returns what the task's site answers. For one that may be given up nobody waits
@@ -102,50 +110,42 @@ func (r *Reconciler) execute(ctx context.Context, at site, key fleet.ServerKey, 
 // leads reports whether this kurad may still act.
 func (r *Reconciler) leads() bool { return r.cfg.Leadership == nil || r.cfg.Leadership.Valid() }
 
-// record stores the answer to a claimed task. Turns of the server go on meanwhile, so a
-// conflict means: read again. A store that gives no answer for a moment, such as one whose
-// own leader changes, must not make a task run twice that ran once.
-func (r *Reconciler) record(key fleet.ServerKey, task fleet.Task, o fleet.Outcome) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.taskStart), storeTimeout)
-	defer cancel()
-	once := func() error { return r.recordOnce(ctx, key, task, o) }
-	err := safely(once)
-	for ctx.Err() == nil {
-		if fleet.CodeOf(err) == fleet.CodeUnavailable {
-			wait(ctx, firstRetry)
-		} else if !r.cfg.Store.IsConflict(err) {
-			break
-		}
-		err = safely(once)
-	}
-	if err != nil {
-		// The claim stays: the task is run again, and tells itself apart by its id (S5).
-		r.log.Error("the answer to a task could not be stored", "server", key.String(), "task", task.ID, "error", err)
-	}
+// acts reports whether this kurad may begin something.
+func (r *Reconciler) acts() bool {
+	r.mu.Lock()
+	running := r.running != nil
+	r.mu.Unlock()
+	return running && r.leads()
 }
 
-func (r *Reconciler) recordOnce(ctx context.Context, key fleet.ServerKey, task fleet.Task, o fleet.Outcome) error {
-	g, err := r.cfg.Store.Gather(ctx, key)
-	if err != nil {
-		return err
+// storeLast stores the answers that came when turns were taken no more. A store that gives no
+// answer for a moment, such as one whose own leader changes, must not make a task run twice
+// that ran once.
+func (r *Reconciler) storeLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	r.mu.Lock()
+	keys := slices.Collect(maps.Keys(r.answers))
+	r.mu.Unlock()
+	for _, key := range keys {
+		if !r.leads() {
+			return // whoever leads now runs the tasks again
+		}
+		once := func() error { return r.turn(ctx, key) }
+		err := safely(once)
+		for ctx.Err() == nil && r.leads() {
+			if fleet.CodeOf(err) == fleet.CodeUnavailable {
+				wait(ctx, firstRetry)
+			} else if !r.cfg.Store.IsConflict(err) {
+				break
+			}
+			err = safely(once)
+		}
+		if err != nil {
+			// The claim stays: the task is run again, and tells itself apart by its id (S5).
+			r.log.Error("the answer to a task could not be stored", "server", key.String(), "error", err)
+		}
 	}
-	if g.Status == nil {
-		return errors.New("the server was removed, and declared again")
-	}
-	status := r.prev(key, g)
-	if !claims(status.Runtime.Plan, task) {
-		return errors.New("the task is no longer claimed")
-	}
-	if f := status.Runtime.Failing; f.Same(task, o) || f != nil && !f.Of(task) && o.Class == fleet.ClassOK && task.Kind == fleet.TaskPull {
-		r.mu.Lock() // nothing new
-		defer r.mu.Unlock()
-		r.answers[key] = answer{task, o}
-		return nil
-	}
-	status.Runtime.Plan.Record(status.Runtime.Plan.Current(), o)
-	return r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
-		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: *status,
-	})
 }
 
 // claims reports whether the plan is one whose task this one is, and runs. A server that was
@@ -159,6 +159,8 @@ func claims(p *fleet.Plan, task fleet.Task) bool {
 // effect is a task that runs in this process.
 type effect struct {
 	task   fleet.Task
+	at     site
+	room   *slots // its slot is taken
 	cancel context.CancelFunc
 }
 
@@ -173,9 +175,14 @@ func (r *Reconciler) begins(key fleet.ServerKey, e *effect) bool {
 	return true
 }
 
-func (r *Reconciler) ends(key fleet.ServerKey, e *effect) {
+// ends notes the end of an effect and its answer, at once: nobody sees that it has ended and
+// not how. nil is no answer.
+func (r *Reconciler) ends(key fleet.ServerKey, e *effect, o *fleet.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if o != nil {
+		r.answers[key] = answer{e.task, *o}
+	}
 	if r.live[key] == e {
 		delete(r.live, key)
 	}

@@ -148,4 +148,7 @@ func (r *Reconciler) Waits(key fleet.ServerKey) string {
 
 // Beyond returns a server's status with what came since it was stored and is not worth a
 // write: a try of what failed before, and its answer (G12).
-func (r *Reconciler) Beyond(g fleet.Gathered) *fleet.Status { return r.prev(g.Intent.Key(), g) }
+func (r *Reconciler) Beyond(g fleet.Gathered) *fleet.Status {
+	s, _ := r.prev(g.Intent.Key(), g)
+	return s
+}

@@ -130,7 +130,7 @@ func (n *namespace) remove(ctx context.Context, i fleet.KubeInstance) (begun boo
 		return false, nil
 	}
 	defer r.Kick(key)
-	defer r.ends(key, e)
+	defer r.ends(key, e, nil)
 	if !n.cluster.slots.begin(key) {
 		n.forgo(key) // the next sweep tries again
 		return false, nil

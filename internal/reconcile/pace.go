@@ -12,6 +12,7 @@ const (
 	triesAtOnce = 16 // of what is paced, in one round
 	firstRound  = time.Second
 	slowestPace = time.Minute // between two rounds
+	firstTry    = time.Second / 16
 )
 
 // pace spaces out the tries over a site whose answers are all the same (G12): one registry,
@@ -24,6 +25,13 @@ type pace struct {
 
 	mu      sync.Mutex
 	streaks map[what]map[fleet.Reason]*streak
+	firsts  map[what]*firsts
+}
+
+// firsts are the first tries of what fails for others, each with its time.
+type firsts struct {
+	at   map[fleet.ServerKey]time.Time
+	next time.Time
 }
 
 // what is tried: a kind of step, and of images the registry that has them.
@@ -51,12 +59,15 @@ func subject(task fleet.Task) what {
 	return w
 }
 
-// may reports whether the server may try now what failed before with that reason. Where it
-// may not, its turn is due when it may.
+// may reports whether the server may try now what failed before with that reason, "" where it
+// did not. Where it may not, its turn is due when it may.
 func (p *pace) may(key fleet.ServerKey, w what, failed fleet.Reason) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
+	if failed == "" {
+		return p.mayFirst(key, w, now)
+	}
 	s := p.streaks[w][failed]
 	if s == nil || len(s.failing) < sameAnswers {
 		return true
@@ -79,6 +90,44 @@ func (p *pace) may(key fleet.ServerKey, w what, failed fleet.Reason) bool {
 	}
 	s.call(p.later, now) // again, if it came early: what it was called for is over
 	return false
+}
+
+// mayFirst is may for what did not fail for the server before.
+func (p *pace) mayFirst(key fleet.ServerKey, w what, now time.Time) bool {
+	if p.fails(w) == 0 {
+		return true
+	}
+	f := p.firsts[w]
+	if f == nil {
+		f = &firsts{at: map[fleet.ServerKey]time.Time{}}
+		if p.firsts == nil {
+			p.firsts = map[what]*firsts{}
+		}
+		p.firsts[w] = f
+	}
+	if f.at[key].IsZero() {
+		f.at[key] = now
+		if f.next.After(now) {
+			f.at[key] = f.next
+		}
+		f.next = f.at[key].Add(firstTry)
+	}
+	if wait := f.at[key].Sub(now); wait > 0 {
+		p.later(key, wait) // again, if it came early: what it was called for is over
+		return false
+	}
+	delete(f.at, key)
+	return true
+}
+
+// fails says for how many servers a try fails whose answers are all the same; 0: there is none.
+func (p *pace) fails(w what) (n int) {
+	for _, s := range p.streaks[w] {
+		if len(s.failing) >= sameAnswers {
+			n += len(s.failing)
+		}
+	}
+	return n
 }
 
 // call makes the turns due, for the next round, of those who waited longest.
@@ -112,6 +161,9 @@ func (p *pace) forgo(key fleet.ServerKey) {
 			}
 		}
 	}
+	for _, f := range p.firsts {
+		delete(f.at, key)
+	}
 }
 
 // heard takes an answer into account. It returns when the next try is due of the servers for
@@ -131,7 +183,13 @@ func (p *pace) heard(key fleet.ServerKey, w what, o fleet.Outcome) (due map[flee
 				}
 			}
 		}
+		if f := p.firsts[w]; f != nil {
+			for k := range f.at {
+				p.later(k, 0)
+			}
+		}
 		delete(p.streaks, w)
+		delete(p.firsts, w)
 		return due
 	}
 	if o.Reason == fleet.ReasonDrifted {
@@ -152,7 +210,8 @@ func (p *pace) heard(key fleet.ServerKey, w what, o fleet.Outcome) (due map[flee
 	return nil
 }
 
-// waiting says how many servers wait for the tries of others, where this one is one of them.
+// waiting says how many servers wait for the tries of others, or fail where it is not tried yet,
+// where this one is one of those who wait.
 func (p *pace) waiting(key fleet.ServerKey) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,6 +220,11 @@ func (p *pace) waiting(key fleet.ServerKey) (n int) {
 			if s.waits[key] {
 				n = max(n, len(s.waits))
 			}
+		}
+	}
+	for w, f := range p.firsts {
+		if !f.at[key].IsZero() {
+			n = max(n, p.fails(w))
 		}
 	}
 	return n

@@ -29,3 +29,40 @@ func TestG12_whoAsksTooEarlyIsCalledAgain(t *testing.T) {
 		}
 	}
 }
+
+// First tries of what fails for others have a time each, in the order in which they asked; with
+// a success all of them may begin, and who gives up takes nobody's.
+func TestG12_firstTriesFollowEachOtherUntilOneSucceeds(t *testing.T) {
+	now, called := time.Now(), map[fleet.ServerKey]time.Duration{}
+	p := pace{now: func() time.Time { return now }, later: func(k fleet.ServerKey, d time.Duration) { called[k] = d }}
+	w, other := what{kind: fleet.TaskPull, registry: "registry.example.com"}, what{kind: fleet.TaskPull, registry: "other.example.com"}
+	name := func(i int) fleet.ServerKey { return fleet.ServerKey{Account: fmt.Sprintf("s%02d", i), Region: "eu"} }
+	failed := fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed}
+	for i := range sameAnswers {
+		if !p.may(name(i), w, "") {
+			t.Fatal("a first try waits where too few have failed")
+		}
+		p.heard(name(i), w, failed)
+	}
+	if !p.may(name(20), w, "") || !p.may(name(21), other, "") {
+		t.Error("the first of them waits, or that of another registry")
+	}
+	for i := range 3 {
+		if k := name(30 + i); p.may(k, w, "") || called[k] != time.Duration(i+1)*firstTry || p.may(k, w, "") || p.waiting(k) != sameAnswers {
+			t.Errorf("%s waits %s for its first try", k, called[k])
+		}
+	}
+	p.forgo(name(31))
+	now = now.Add(3 * firstTry)
+	if !p.may(name(30), w, "") || !p.may(name(32), w, "") || p.waiting(name(32)) != 0 {
+		t.Error("its time has come, and it waits")
+	}
+	if p.may(name(33), w, "") || p.may(name(34), w, "") {
+		t.Error("nobody waits")
+	}
+	clear(called)
+	p.heard(name(30), w, fleet.Outcome{Class: fleet.ClassOK})
+	if d, ok := called[name(33)]; !ok || d != 0 || !p.may(name(33), w, "") || !p.may(name(34), w, "") {
+		t.Error("one has succeeded, and others wait")
+	}
+}

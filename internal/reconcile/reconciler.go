@@ -141,7 +141,7 @@ type Reconciler struct {
 	waiters map[fleet.ServerKey][]chan struct{} // for a turn that begins from now on
 	giving  map[fleet.ServerKey]bool            // wait for a declaration's end to give hosts back
 	memos   map[fleet.ServerKey]memo            // what is known beyond the store
-	answers map[fleet.ServerKey]answer          // the newest that was had before
+	answers map[fleet.ServerKey]answer          // that no turn has taken into account
 	opened  map[fleet.ServerKey]time.Time       // from when on the next try is due, for that of another one has succeeded
 
 	running context.Context // of Run; nil: nothing may begin
@@ -245,6 +245,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	r.setRunning(nil) //nolint:staticcheck // no context: nothing may begin
 	r.work.Wait()
 	r.drain()
+	r.storeLast(ctx)
 	return nil
 }
 

@@ -13,8 +13,8 @@ import (
 // errLocked says that a turn which gives hosts back has to wait for a declaration's end.
 var errLocked = errors.New("a declaration is under way")
 
-// turn is one turn of one server: gather, decide, store; or, where nothing is to be
-// stored, the claim of the current task.
+// turn is one turn of one server: gather, decide, store. Where a task of a plan that was there
+// before may begin, its claim is stored with the rest, and the task is run.
 func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -37,24 +37,27 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	if err != nil {
 		return fmt.Errorf("gather %s: %w", key, err)
 	}
-	switch {
-	case !out.Changed():
-	case out.Repeats(g.Status):
-		r.remember(key, memo{g.StatusRevision, g.TryRevision, out.Status})
-	default:
-		err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
-			Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: out.Status,
-			Latest: out.Latest, LatestRevision: g.LatestRevision, Events: out.Events, Remove: out.Remove,
-			Port: out.Port(), Freed: out.Freed, UnlockedAt: unlockedAt, KeptUntil: r.now().Add(r.cfg.AliasPeriod),
-		})
-		if err != nil {
-			return fmt.Errorf("store the turn of %s: %w", key, err)
+	wanted := out.MayAct && due(out.Status.Runtime.Plan, r.now(), r.isLive(key)) && r.site(in.Region) != nil && r.acts()
+	planned := wanted && (in.Prev == nil || in.Prev.Runtime.Plan == nil || in.Prev.Runtime.Plan.ID != out.Status.Runtime.Plan.ID)
+	var e *effect
+	if wanted && !planned {
+		e, out = r.claim(key, in, out)
+	}
+	begun := false
+	defer func() {
+		if e != nil && !begun {
+			e.room.end()
 		}
-		r.tell(out.Events)
+	}()
+	if err := r.store(ctx, key, g, out, e != nil, unlockedAt); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	if in.Opened && !r.opened[key].After(in.Now) {
 		delete(r.opened, key)
+	}
+	if a, ok := r.answers[key]; ok && !claims(out.Status.Runtime.Plan, a.task) {
+		delete(r.answers, key)
 	}
 	r.mu.Unlock()
 	r.cutShort(key, out.Status.Runtime.Plan)
@@ -63,15 +66,48 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		return nil
 	}
 	r.afterwards(key, in, out)
-	if !out.MayAct || !due(out.Status.Runtime.Plan, r.now(), r.isLive(key)) || r.site(in.Region) == nil || !r.leads() {
+	switch {
+	case e != nil:
+		begun = true
+		r.begin(key, in.Desired, e)
+	case !wanted:
 		r.forgo(key)
-		return nil
-	}
-	if out.Changed() {
+	case planned:
 		r.Kick(key) // a stored plan with a runnable task makes the next turn due at once (S4)
+	}
+	return nil
+}
+
+// store stores what a turn decided, in one write, or in none: of a try that is nothing new only
+// the claim is written, and what it came to is kept in memory (G12).
+func (r *Reconciler) store(ctx context.Context, key fleet.ServerKey, g fleet.Gathered, out projection.Output, claims bool, unlockedAt int64) error {
+	if !out.Changed() {
 		return nil
 	}
-	return r.claim(ctx, key, g, in, out)
+	if out.Repeats(g.Status) {
+		m := memo{g.StatusRevision, g.TryRevision, out.Status}
+		if claims {
+			var err error
+			m.try, err = r.cfg.Store.CommitTry(ctx, fleet.TryWrite{
+				Key: key, IntentRevision: g.IntentRevision, TryRevision: g.TryRevision, Try: out.Status.Try(*g.Status, g.StatusRevision),
+			})
+			if err != nil {
+				return fmt.Errorf("store a claim of %s: %w", key, err)
+			}
+		}
+		r.remember(key, m)
+		return nil
+	}
+	err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{
+		Key: key, IntentRevision: g.IntentRevision, StatusRevision: g.StatusRevision, Status: out.Status,
+		Latest: out.Latest, LatestRevision: g.LatestRevision, Events: out.Events, Remove: out.Remove,
+		Port: out.Port(), Freed: out.Freed, UnlockedAt: unlockedAt, KeptUntil: r.now().Add(r.cfg.AliasPeriod),
+	})
+	if err != nil {
+		return fmt.Errorf("store the turn of %s: %w", key, err)
+	}
+	r.tell(out.Events)
+	return nil
 }
 
 // decide gathers what is known of the server and decides what follows.
@@ -127,7 +163,8 @@ func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out pr
 
 // gather puts together what is known of the server.
 func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.Input {
-	in := projection.Input{Now: r.now(), Intent: g.Intent, Prev: r.prev(key, g), AliasPeriod: r.cfg.AliasPeriod}
+	in := projection.Input{Now: r.now(), Intent: g.Intent, AliasPeriod: r.cfg.AliasPeriod}
+	in.Prev, in.Answered = r.prev(key, g)
 	r.mu.Lock()
 	opened, ok := r.opened[key]
 	in.Opened = ok && !opened.After(in.Now)

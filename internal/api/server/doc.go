@@ -28,6 +28,7 @@
 //
 // Shares. How much each token may have at the same time, all together, and of that admins, is
 // in one table (shares.go); connections are shared out where they are accepted
-// (connections.go). What is held is given back when the request has been answered
+// (connections.go), and one has one call under way: HTTP/2 is not spoken
+// (TestG8_aConnectionHasOneCallUnderWay). What is held is given back when the request has been answered
 // (TestG8_…, and TestAttack_… in daemon).
 package server

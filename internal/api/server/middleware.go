@@ -134,11 +134,11 @@ func (s *Server) readBody(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// countList is huma's middleware of a list: until it is sent it counts against its caller's share.
-// Long polls have one of their own, unless they turn out to list everything.
+// countList is huma's middleware of a list, and of the document that is as long as one: until it
+// is sent it counts against its caller's share. Long polls have one of their own, unless they turn out to list everything.
 func (s *Server) countList(r route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		if strings.HasPrefix(r.id, "list-") && ctx.Query("wait") == "" && ctx.Query("after") == "" {
+		if (strings.HasPrefix(r.id, "list-") || r.id == "openapi") && ctx.Query("wait") == "" && ctx.Query("after") == "" {
 			if err := s.await(ctx.Context(), s.shares.answers, answerTakes, queueFor); err != nil {
 				s.refuse(ctx, err)
 				return
