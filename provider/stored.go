@@ -38,7 +38,7 @@ func (r *stored[M]) Create(ctx context.Context, req resource.CreateRequest, resp
 	written, generation, _, err := r.put(ctx, client, plan, api.PutOptions{IfNoneMatch: true})
 	if err != nil {
 		_, _, found := r.get(ctx, client, plan)
-		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, r.typeName, r.id(plan))
+		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, importBlock(r.typeName, r.id(plan)))
 		return
 	}
 	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, written)...)
