@@ -110,7 +110,7 @@ func (a *anchors) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		a.trail.Tell()
+		a.trail.Flush()
 		err := a.store(ctx)
 		if err != nil && !said && ctx.Err() == nil {
 			a.log.Warn("the end of the audit log could not be stored; tried again each second", "error", err)
