@@ -56,16 +56,17 @@ type anchored struct {
 	at   store.Versioned[fleet.AuditAnchor]
 }
 
-// openAnchors compares the logs with their anchors, before anything is written to them.
-func openAnchors(ctx context.Context, records *store.Records, trail *audit.Trail, path, dataDir string, shared bool, log hclog.Logger) (*anchors, error) {
+// openAnchors compares the logs with their anchors, by their names in the store, before
+// anything is written to them.
+func openAnchors(ctx context.Context, records *store.Records, trail *audit.Trail, changes, denied string, log hclog.Logger) (*anchors, error) {
 	stored, err := records.Anchors(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a := &anchors{records: records, trail: trail, log: log}
 	for _, l := range []*anchored{
-		{Log: trail.Changes, name: anchorName(path, dataDir, shared)},
-		{Log: trail.Denied, name: anchorName(audit.DeniedPath(path), dataDir, shared)},
+		{Log: trail.Changes, name: changes},
+		{Log: trail.Denied, name: denied},
 	} {
 		l.at = stored[l.name]
 		if err := l.Compare(l.at.Value); err != nil {
@@ -109,7 +110,7 @@ func (a *anchors) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		a.trail.Tell()
+		a.trail.Flush()
 		err := a.store(ctx)
 		if err != nil && !said && ctx.Err() == nil {
 			a.log.Warn("the end of the audit log could not be stored; tried again each second", "error", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func auditVerifyCommand() *cobra.Command {
 			if len(files) > 0 {
 				return verifyAudit(cmd.OutOrStdout(), fleet.AuditAnchor{}, after, files)
 			}
-			path := first(auditLog, filepath.Join(t.dataDir, auditFile))
+			path := cmp.Or(auditLog, filepath.Join(t.dataDir, auditFile))
 			if files, err := audit.Files(path); err != nil {
 				return fmt.Errorf("find the audit log: %w", err)
 			} else if _, err := os.Stat(filepath.Join(t.dataDir, environmentFile)); err != nil && len(files) == 0 {

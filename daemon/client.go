@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,20 +94,20 @@ func outputFlag(c *cobra.Command, output *string) {
 func (t *target) impatient() (*api.Client, error) { return t.dial(true) }
 
 func (t *target) dial(impatient bool) (*api.Client, error) {
-	endpoint := first(t.endpoint, os.Getenv("KURA_ENDPOINT"))
+	endpoint := cmp.Or(t.endpoint, os.Getenv("KURA_ENDPOINT"))
 	if endpoint == "" {
 		text, err := os.ReadFile(filepath.Join(t.dataDir, endpointFile))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("find the daemon: %w", err)
 		}
-		endpoint = first(strings.TrimSpace(string(text)), api.DefaultEndpoint)
+		endpoint = cmp.Or(strings.TrimSpace(string(text)), api.DefaultEndpoint)
 	}
 	token := t.token
 	if token == "" && t.tokenFile == "" {
 		token = os.Getenv("KURA_TOKEN")
 	}
 	if token == "" {
-		path := first(t.tokenFile, os.Getenv("KURA_TOKEN_FILE"), filepath.Join(t.dataDir, tokenFile))
+		path := cmp.Or(t.tokenFile, os.Getenv("KURA_TOKEN_FILE"), filepath.Join(t.dataDir, tokenFile))
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("read the token: %w; name another file with --token-file or KURA_TOKEN_FILE, or the daemon's data directory with --data-dir", err)
@@ -123,7 +124,7 @@ func (t *target) dial(impatient bool) (*api.Client, error) {
 // authority returns the certificates that the daemon's own must come from; "" means
 // those that the system trusts.
 func (t *target) authority(endpoint string) (string, error) {
-	path := first(t.caFile, os.Getenv("KURA_CA_CERTIFICATE"))
+	path := cmp.Or(t.caFile, os.Getenv("KURA_CA_CERTIFICATE"))
 	named := path != ""
 	if !named {
 		path = filepath.Join(t.dataDir, tlsFolder, server.CAFile)
@@ -139,13 +140,4 @@ func (t *target) authority(endpoint string) (string, error) {
 		return "", fmt.Errorf("read the certificate authority: %w; name another file with --ca-certificate or KURA_CA_CERTIFICATE", err)
 	}
 	return string(text), nil
-}
-
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func names(ask func(context.Context, *api.Client) ([]string, error), several boo
 			value, _ := cmd.Flags().GetString(flag) // "" where the command has no such flag
 			return value
 		}
-		t := target{endpoint: text("endpoint"), tokenFile: text("token-file"), caFile: text("ca-certificate"), dataDir: first(text("data-dir"), defaultDataDir())}
+		t := target{endpoint: text("endpoint"), tokenFile: text("token-file"), caFile: text("ca-certificate"), dataDir: cmp.Or(text("data-dir"), defaultDataDir())}
 		c, err := t.impatient()
 		if err != nil {
 			c = nil // fixed words need no daemon

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func eventsCommand() *cobra.Command {
@@ -97,7 +98,7 @@ func (f *follower) run(ctx context.Context) error {
 				fmt.Fprintf(f.said, "kurad: %v; trying again until it answers\n", err)
 			}
 			client, lost = nil, true // a daemon that starts again may have another address
-			if !rest(ctx, time.Second) {
+			if !kv.Pause(ctx, time.Second) {
 				return nil
 			}
 			continue
@@ -149,18 +150,6 @@ func passes(err error) bool {
 	case exitNoAnswer, exitError:
 		return true
 	default:
-		return false
-	}
-}
-
-// rest waits, unless the context ends first.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
 		return false
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -39,7 +40,7 @@ func tokenRecoverCommand() *cobra.Command {
 			if err := checkHome(dataDir, environment); err != nil {
 				return err
 			}
-			log, err := audit.Open(audit.Config{Path: first(auditLog, filepath.Join(dataDir, auditFile))})
+			log, err := audit.Open(audit.Config{Path: cmp.Or(auditLog, filepath.Join(dataDir, auditFile))})
 			if err != nil {
 				return fmt.Errorf("%w (is the daemon stopped?)", err)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // published records every url that a server publishes, as whoever polls sees them, until
@@ -38,7 +39,7 @@ func (k *kurad) published(key fleet.ServerKey) (stop func() []string) {
 				}
 				cursor = change.Cursor
 			}
-			rest(ctx, 50*time.Millisecond)
+			kv.Pause(ctx, 50*time.Millisecond)
 		}
 	})
 	return func() []string {

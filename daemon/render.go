@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -288,7 +289,7 @@ func age(t time.Time) string {
 	}
 }
 
-func dash(s string) string { return first(s, "-") }
+func dash(s string) string { return cmp.Or(s, "-") }
 
 func short(id string) string {
 	if len(id) > 12 {

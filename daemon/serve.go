@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -211,7 +212,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if d.listener, err = o.tls.secure(d.listener, o.listen, o.dataDir, log.Named("tls")); err != nil {
 		return nil, err
 	}
-	auditLog := first(o.auditLog, filepath.Join(o.dataDir, auditFile))
+	auditLog := cmp.Or(o.auditLog, filepath.Join(o.dataDir, auditFile))
 	if d.audit, err = audit.OpenTrail(audit.Config{Path: auditLog, Anchored: true, Logger: log.Named("audit")}); err != nil {
 		return nil, err
 	}
@@ -227,7 +228,8 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 			return nil, fmt.Errorf("prepare the store: %w", err)
 		}
 	}
-	if d.anchors, err = openAnchors(ctx, records, d.audit, auditLog, o.dataDir, o.store.shared(), log.Named("audit")); err != nil {
+	changes, denied := anchorName(auditLog, o.dataDir, o.store.shared()), anchorName(audit.DeniedPath(auditLog), o.dataDir, o.store.shared())
+	if d.anchors, err = openAnchors(ctx, records, d.audit, changes, denied, log.Named("audit")); err != nil {
 		return nil, err
 	}
 	d.records = records

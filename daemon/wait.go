@@ -13,6 +13,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func waitCommand() *cobra.Command {
@@ -66,9 +67,9 @@ func await(ctx context.Context, c *api.Client, key fleet.ServerKey, timeout time
 		change, err := c.WaitServer(ctx, key, cursor, api.MaxWait)
 		switch {
 		case errors.Is(context.Cause(ctx), errWaited):
-			return &notConverged{fmt.Sprintf("server %s has not converged after %s: it is %s", key, timeout, first(said, "not known how it is"))}
+			return &notConverged{fmt.Sprintf("server %s has not converged after %s: it is %s", key, timeout, cmp.Or(said, "not known how it is"))}
 		case err != nil && cursor != "" && ctx.Err() == nil && passes(err):
-			rest(ctx, time.Second) // it answered before: it starts again
+			kv.Pause(ctx, time.Second) // it answered before: it starts again
 			continue
 		case err != nil:
 			return err

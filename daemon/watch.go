@@ -17,6 +17,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 const (
@@ -89,7 +90,7 @@ func (o statusOptions) feed(ctx context.Context, frames chan<- frame) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if err != nil && !rest(ctx, time.Second) {
+		if err != nil && !kv.Pause(ctx, time.Second) {
 			return nil
 		}
 	}

@@ -67,12 +67,7 @@ func newAccountsDataSource() datasource.DataSource {
 		what: always[accountsModel]("List accounts"),
 		fill: func(ctx context.Context, c *api.Client, m *accountsModel, _ *diag.Diagnostics) error {
 			all, err := c.ListAccounts(ctx)
-			m.Accounts = []accountRowModel{}
-			for _, a := range all {
-				if bears(a.Labels, m.Labels) {
-					m.Accounts = append(m.Accounts, flattenAccountRow(a))
-				}
-			}
+			m.Accounts = rows(all, func(a api.Account) bool { return bears(a.Labels, m.Labels) }, flattenAccountRow)
 			return err
 		},
 	}

@@ -47,12 +47,9 @@ func newCacheEndpointsDataSource() datasource.DataSource {
 		},
 		fill: func(ctx context.Context, c *api.Client, m *cacheEndpointsModel, _ *diag.Diagnostics) error {
 			all, err := c.Resolve(ctx, m.Account.ValueString())
-			m.Endpoints = []endpointRowModel{}
-			for _, e := range all {
-				if (m.Technology.IsNull() || e.Technology == m.Technology.ValueString()) && (m.Region.IsNull() || e.Region == m.Region.ValueString()) {
-					m.Endpoints = append(m.Endpoints, endpointRowModel{URL: text(e.URL), Technology: text(e.Technology), Region: text(e.Region), Ready: types.BoolValue(e.Ready)})
-				}
-			}
+			m.Endpoints = rows(all, func(e api.Endpoint) bool { return asked(m.Technology, e.Technology) && asked(m.Region, e.Region) }, func(e api.Endpoint) endpointRowModel {
+				return endpointRowModel{URL: text(e.URL), Technology: text(e.Technology), Region: text(e.Region), Ready: types.BoolValue(e.Ready)}
+			})
 			return err
 		},
 	}

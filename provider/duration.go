@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -57,20 +56,7 @@ func newDuration(d fleet.Duration) durationValue {
 	if d == 0 {
 		return durationValue{basetypes.NewStringNull()}
 	}
-	return durationValue{basetypes.NewStringValue(shortDuration(d.Std()))}
-}
-
-// shortDuration writes d without parts that are zero at its end: "15m", not "15m0s",
-// so that what an import writes is what a person would.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return durationValue{basetypes.NewStringValue(d.Short())}
 }
 
 // fleet returns the duration; 0 where none is set.

@@ -18,14 +18,14 @@ func TestDuration_isWrittenAsAPersonWould(t *testing.T) {
 		15 * time.Minute: "15m", time.Hour: "1h", 90 * time.Minute: "1h30m", 30 * time.Second: "30s", 100 * time.Second: "1m40s",
 		time.Hour + time.Second: "1h0m1s", 250 * time.Millisecond: "250ms", 10 * time.Minute: "10m", 10 * time.Hour: "10h",
 	} {
-		if got := shortDuration(d); got != want {
-			t.Errorf("shortDuration(%v) = %q, want %q", d, got, want)
+		if got := fleet.Duration(d).Short(); got != want {
+			t.Errorf("%v is written %q, want %q", d, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(1, int64(48*time.Hour)).Draw(t, "d"))
-		if back, err := time.ParseDuration(shortDuration(d)); err != nil || back != d {
-			t.Fatalf("%v is written as %q, which reads as %v, %v", d, shortDuration(d), back, err)
+		if back, err := time.ParseDuration(fleet.Duration(d).Short()); err != nil || back != d {
+			t.Fatalf("%v is written as %q, which reads as %v, %v", d, fleet.Duration(d).Short(), back, err)
 		}
 	})
 }

@@ -52,12 +52,7 @@ func newHostTemplatesDataSource() datasource.DataSource {
 		what: always[hostTemplatesModel]("List host templates"),
 		fill: func(ctx context.Context, c *api.Client, m *hostTemplatesModel, _ *diag.Diagnostics) error {
 			all, err := c.ListHostTemplates(ctx)
-			m.HostTemplates = []hostTemplateModel{}
-			for _, t := range all {
-				if m.Zone.IsNull() || t.Zone == m.Zone.ValueString() {
-					m.HostTemplates = append(m.HostTemplates, flattenHostTemplate(t))
-				}
-			}
+			m.HostTemplates = rows(all, func(t api.HostTemplate) bool { return asked(m.Zone, t.Zone) }, flattenHostTemplate)
 			return err
 		},
 	}

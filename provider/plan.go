@@ -79,8 +79,8 @@ func reportDelete(diags *diag.Diagnostics, t attr.Type, what string, err error) 
 }
 
 // reportCreate is report for a create, where an object that exists already is one to
-// import. found is the answer to reading the object.
-func reportCreate(diags *diag.Diagnostics, t attr.Type, what string, err, found error, resourceType, id string) {
+// import, by the block that says so. found is the answer to reading the object.
+func reportCreate(diags *diag.Diagnostics, t attr.Type, what string, err, found error, block string) {
 	lost := has(err, fleet.CodeUnavailable)
 	if found != nil || !has(err, fleet.CodeConflict) && !has(err, fleet.CodePrecondition) && !lost {
 		report(diags, t, what, err)
@@ -90,7 +90,9 @@ func reportCreate(diags *diag.Diagnostics, t attr.Type, what string, err, found 
 	if lost {
 		said += " It is there now, though: this very request made it and its answer got lost, or somebody else did."
 	}
-	diags.AddError(what+": it exists already", fmt.Sprintf(
-		"%s To manage it here, import it with this block (and the resource's own name), then plan again:\n\n  import {\n    to = %s.this\n    id = %q\n  }",
-		said, resourceType, id))
+	diags.AddError(what+": it exists already", said+" To manage it here, import it with this block (and the resource's own name), then plan again:\n\n"+block)
+}
+
+func importBlock(resourceType, id string) string {
+	return fmt.Sprintf("  import {\n    to = %s.this\n    id = %q\n  }", resourceType, id)
 }

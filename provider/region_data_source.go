@@ -113,12 +113,7 @@ func newRegionsDataSource() datasource.DataSource {
 		what: always[regionsModel]("List regions"),
 		fill: func(ctx context.Context, c *api.Client, m *regionsModel, _ *diag.Diagnostics) error {
 			all, err := c.ListRegions(ctx)
-			m.Regions = []regionRowModel{}
-			for _, r := range all {
-				if bears(r.Labels, m.Labels) && (m.Runtime.IsNull() || string(r.Runtime()) == m.Runtime.ValueString()) {
-					m.Regions = append(m.Regions, flattenRegionRow(r))
-				}
-			}
+			m.Regions = rows(all, func(r api.Region) bool { return bears(r.Labels, m.Labels) && asked(m.Runtime, string(r.Runtime())) }, flattenRegionRow)
 			return err
 		},
 	}

@@ -66,7 +66,7 @@ func (r *serverResource) Create(ctx context.Context, req resource.CreateRequest,
 	written, err := client.PutServer(ctx, plan.expand(), api.PutOptions{IfNoneMatch: true})
 	if err != nil {
 		_, found := client.GetServer(ctx, plan.key(), api.GetOptions{})
-		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, "kura_server", plan.key().String())
+		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, importBlock("kura_server", plan.key().String()))
 		return
 	}
 	// From here on the server exists: it is in state whatever becomes of the wait.

@@ -67,17 +67,13 @@ func listServers(ctx context.Context, c *api.Client, m *serversModel, _ *diag.Di
 	views, err := c.ListServers(ctx, api.ServerFilter{
 		Account: m.Account.ValueString(), Region: m.Region.ValueString(), Verdict: fleet.Verdict(m.Verdict.ValueString()),
 	})
-	m.Servers = []serverRowModel{}
-	for _, v := range views {
-		if !bears(v.Intent.Labels, m.Labels) {
-			continue
-		}
+	m.Servers = rows(views, func(v fleet.ServerView) bool { return bears(v.Intent.Labels, m.Labels) }, func(v fleet.ServerView) serverRowModel {
 		all := flattenServerData(v, nil, types.BoolNull())
-		m.Servers = append(m.Servers, serverRowModel{
+		return serverRowModel{
 			Account: all.Account, Region: all.Region, ImageTag: all.ImageTag, Labels: all.Labels, Status: all.Status, Verdict: all.Verdict, Reason: all.Reason,
 			Active: all.Active, ServingImageTag: all.ServingImageTag, ObservedImageTag: all.ObservedImageTag, Host: all.Host, PublishedURL: all.PublishedURL,
-		})
-	}
+		}
+	})
 	return err
 }
 

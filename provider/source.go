@@ -107,6 +107,22 @@ func objects(description string, attributes map[string]schema.Attribute) schema.
 	return schema.ListNestedAttribute{Computed: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: attributes}}
 }
 
+// rows are those of a list that are asked for; never null.
+func rows[T, R any](all []T, choose func(T) bool, flatten func(T) R) []R {
+	out := []R{}
+	for _, v := range all {
+		if choose(v) {
+			out = append(out, flatten(v))
+		}
+	}
+	return out
+}
+
+// asked reports whether a value is the one that is asked for, where one is.
+func asked(want types.String, value string) bool {
+	return want.IsNull() || want.ValueString() == value
+}
+
 // bears reports whether an object has all labels that are asked for.
 func bears(have, want map[string]string) bool {
 	for key, value := range want {

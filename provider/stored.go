@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
@@ -27,18 +28,27 @@ func (r *stored[M]) Metadata(_ context.Context, _ resource.MetadataRequest, resp
 	resp.TypeName = r.typeName
 }
 
+// begin reads what an attempt is about, and names it; client is nil where it cannot begin.
+func (r *stored[M]) begin(ctx context.Context, verb string, from interface {
+	Get(ctx context.Context, target any) diag.Diagnostics
+}, diags *diag.Diagnostics) (m M, what string, client *api.Client) {
+	diags.Append(from.Get(ctx, &m)...)
+	what = verb + r.noun(m)
+	if client = r.session.use(ctx, what, diags); diags.HasError() {
+		return m, what, nil
+	}
+	return m, what, client
+}
+
 func (r *stored[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan M
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	what := "Create " + r.noun(plan)
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	plan, what, client := r.begin(ctx, "Create ", req.Plan, &resp.Diagnostics)
+	if client == nil {
 		return
 	}
 	written, generation, _, err := r.put(ctx, client, plan, api.PutOptions{IfNoneMatch: true})
 	if err != nil {
 		_, _, found := r.get(ctx, client, plan)
-		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, r.typeName, r.id(plan))
+		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, importBlock(r.typeName, r.id(plan)))
 		return
 	}
 	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, written)...)
@@ -47,11 +57,8 @@ func (r *stored[M]) Create(ctx context.Context, req resource.CreateRequest, resp
 }
 
 func (r *stored[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state M
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Read " + r.noun(state)
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	state, what, client := r.begin(ctx, "Read ", req.State, &resp.Diagnostics)
+	if client == nil {
 		return
 	}
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, r.identity(state))...)
@@ -69,11 +76,8 @@ func (r *stored[M]) Read(ctx context.Context, req resource.ReadRequest, resp *re
 }
 
 func (r *stored[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan M
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	what := "Update " + r.noun(plan)
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	plan, what, client := r.begin(ctx, "Update ", req.Plan, &resp.Diagnostics)
+	if client == nil {
 		return
 	}
 	written, generation, _, err := r.put(ctx, client, plan, api.PutOptions{IfMatch: plannedGeneration(ctx, req.Private)})
@@ -87,11 +91,8 @@ func (r *stored[M]) Update(ctx context.Context, req resource.UpdateRequest, resp
 }
 
 func (r *stored[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state M
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Delete " + r.noun(state)
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	state, what, client := r.begin(ctx, "Delete ", req.State, &resp.Diagnostics)
+	if client == nil {
 		return
 	}
 	if err := r.delete(ctx, client, state); err != nil && !has(err, fleet.CodeNotFound) {

@@ -149,8 +149,8 @@ func FuzzDuration(f *testing.F) {
 		if err != nil || again.UnmarshalText(b) != nil || again != d {
 			t.Fatalf("%q: %s was written as %s and read as %s", s, d, b, again)
 		}
-		if s, err := time.ParseDuration(short(d)); err != nil || Duration(s) != d {
-			t.Fatalf("%s reads %q", d, short(d))
+		if s, err := time.ParseDuration(d.Short()); err != nil || Duration(s) != d {
+			t.Fatalf("%s reads %q", d, d.Short())
 		}
 	})
 }

@@ -51,8 +51,8 @@ func TestDurationsReadAndWriteAsText(t *testing.T) {
 		t.Error(`"15 minutes" was read`)
 	}
 	for d, want := range map[Duration]string{0: "0s", maxGracePeriod: "10m", maxStallAfter: "24h", Duration(90 * time.Second): "1m30s"} {
-		if got := short(d); got != want {
-			t.Errorf("short(%s): got %q, want %q", d, got, want)
+		if got := d.Short(); got != want {
+			t.Errorf("%s.Short(): got %q, want %q", d, got, want)
 		}
 	}
 }

@@ -117,20 +117,8 @@ func (v *Invalid) number(pointer string, n, least, most int) {
 // duration checks a duration; 0 takes the default.
 func (v *Invalid) duration(pointer string, d, least, most Duration) {
 	if d != 0 && (d < least || d > most) {
-		v.Add(pointer, "is %s; write a duration from %s to %s, such as %q", d, short(least), short(most), short(most))
+		v.Add(pointer, "is %s; write a duration from %s to %s, such as %q", d, least.Short(), most.Short(), most.Short())
 	}
-}
-
-// short writes 10m rather than 10m0s.
-func short(d Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // Label keys are as Kubernetes takes them, for they become labels there.

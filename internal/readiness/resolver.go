@@ -87,7 +87,7 @@ func serverLookup(address string) resolveFunc {
 		results := make(chan result, len(families))
 		for _, family := range families {
 			go func() {
-				addrs, err := ask(ctx, address, host, family)
+				addrs, err := query(ctx, address, host, family)
 				results <- result{addrs, err}
 			}()
 		}
@@ -115,8 +115,8 @@ func serverLookup(address string) resolveFunc {
 	}
 }
 
-// ask puts one question to the server, again where an answer is lost.
-func ask(ctx context.Context, server, host string, family uint16) ([]netip.Addr, error) {
+// query puts one question to the server, again where an answer is lost.
+func query(ctx context.Context, server, host string, family uint16) ([]netip.Addr, error) {
 	question := new(dns.Msg)
 	question.SetQuestion(dns.Fqdn(host), family)
 	var answer *dns.Msg

@@ -129,7 +129,7 @@ func (w *Watcher[K, Q, A]) begin(key K, q Q, pending bool) *asked[Q, A] {
 	e.ask = func(ctx context.Context) {
 		begun := time.Now()
 		answer := w.ask(ctx, q)
-		if w.keep(e, begun, answer, ctx.Err() != nil) {
+		if w.record(e, begun, answer, ctx.Err() != nil) {
 			w.changed(key)
 		}
 	}
@@ -225,11 +225,11 @@ func (w *Watcher[K, Q, A]) schedule(e *entry, pause time.Duration) {
 		to = &w.gate
 	}
 	to.push(e, time.Now().Add(pause))
-	w.rouse()
+	w.wakeRun()
 }
 
-// rouse lets Run look at the schedule again.
-func (w *Watcher[K, Q, A]) rouse() {
+// wakeRun lets Run look at the schedule again.
+func (w *Watcher[K, Q, A]) wakeRun() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -240,12 +240,12 @@ func (w *Watcher[K, Q, A]) rouse() {
 func (w *Watcher[K, Q, A]) drop(e *entry) {
 	e.remove()
 	e.gone = true
-	tell(append(e.waiting, e.served...), errChanged)
+	notify(append(e.waiting, e.served...), errChanged)
 	e.waiting, e.served = nil, nil
 }
 
-// tell answers those who wait; each channel has room for its one answer.
-func tell(answers []chan error, err error) {
+// notify answers those who wait; each channel has room for its one answer.
+func notify(answers []chan error, err error) {
 	for _, answer := range answers {
 		answer <- err
 	}
@@ -274,17 +274,17 @@ func (w *Watcher[K, Q, A]) take(now time.Time) (due []*entry, wait time.Duration
 	return due, wait
 }
 
-// keep stores the answer, makes the next question due and reports whether there is news.
-func (w *Watcher[K, Q, A]) keep(e *asked[Q, A], begun time.Time, answer A, stopping bool) bool {
+// record stores the answer, makes the next question due and reports whether there is news.
+func (w *Watcher[K, Q, A]) record(e *asked[Q, A], begun time.Time, answer A, stopping bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.lane.running--
 	e.running = false
-	w.rouse() // there is room in the lane
+	w.wakeRun() // there is room in the lane
 	if e.gone || stopping {
 		return false // an answer that was cut short says nothing
 	}
-	tell(e.served, nil)
+	notify(e.served, nil)
 	e.served = nil
 	wasGood, wasReason := e.answer.State()
 	good, reason := answer.State()

@@ -219,7 +219,8 @@ func (r *Records) Gather(ctx context.Context, k fleet.ServerKey) (fleet.Gathered
 	if at.err != nil {
 		return fleet.Gathered{}, at.err
 	}
-	return gathered(&intent, present(status), present(try), present(latest), present(account), present(region), templates), nil
+	s := server{intent: &intent, status: present(status), try: present(try), latest: present(latest)}
+	return s.gathered(present(account), present(region), templates), nil
 }
 
 // PageOptions select a page of a list: all pages of one list pass the Revision of the

@@ -200,6 +200,13 @@ func (v *View) Revision() int64 {
 	return v.revision
 }
 
+// shows returns the revision that the view shows, and what is closed when that changes.
+func (v *View) shows() (at int64, moved <-chan struct{}) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.revision, v.moved
+}
+
 // CatchUp waits until the view shows every write that was acknowledged before the call,
 // whoever made it and to whatever records.
 func (v *View) CatchUp(ctx context.Context) error {
@@ -210,9 +217,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 	ask := time.NewTimer(0)
 	defer ask.Stop()
 	for {
-		v.mu.RLock()
-		at, moved := v.revision, v.moved
-		v.mu.RUnlock()
+		at, moved := v.shows()
 		if at >= revision {
 			return nil
 		}
@@ -236,9 +241,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 // later one; WaitFor(ctx, 1) waits for the first list.
 func (v *View) WaitFor(ctx context.Context, revision int64) error {
 	for {
-		v.mu.RLock()
-		at, moved := v.revision, v.moved
-		v.mu.RUnlock()
+		at, moved := v.shows()
 		if at >= revision {
 			return nil
 		}

@@ -95,20 +95,21 @@ func (v *View) Accounts() []fleet.Account {
 func (v *View) Regions() []Versioned[fleet.Region] {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	out := make([]Versioned[fleet.Region], 0, len(v.state.regions))
-	for _, name := range slices.Sorted(maps.Keys(v.state.regions)) {
-		out = append(out, *v.state.regions[name])
-	}
-	return out
+	return sorted(v.state.regions)
 }
 
 // Templates returns all host templates, sorted by name.
 func (v *View) Templates() []Versioned[fleet.HostTemplate] {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	out := make([]Versioned[fleet.HostTemplate], 0, len(v.state.templates))
-	for _, name := range slices.Sorted(maps.Keys(v.state.templates)) {
-		out = append(out, *v.state.templates[name])
+	return sorted(v.state.templates)
+}
+
+// sorted are the records in the order of their names.
+func sorted[T any](records map[string]*Versioned[T]) []Versioned[T] {
+	out := make([]Versioned[T], 0, len(records))
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		out = append(out, *records[name])
 	}
 	return out
 }
@@ -147,31 +148,29 @@ func (s *state) gather(e *server) fleet.Gathered {
 			}
 		}
 	}
-	latest := e.latest
-	if latest != nil && latest.Value.Seq != e.intent.Value.Deployment {
-		latest = nil // a newer one is named and cannot be read: never act on an older
+	own := *e
+	if own.latest != nil && own.latest.Value.Seq != own.intent.Value.Deployment {
+		own.latest = nil // a newer one is named and cannot be read: never act on an older
 	}
-	return gathered(e.intent, e.status, e.try, latest, s.accounts[e.key.Account], region, templates)
+	return own.gathered(s.accounts[e.key.Account], region, templates)
 }
 
 // gathered composes a server from its records, with copies of what turns work on.
-func gathered(intent *Versioned[fleet.Intent], status *Versioned[fleet.Status], try *Versioned[fleet.Try], latest *Versioned[fleet.Deployment],
-	account *Versioned[fleet.Account], region *Versioned[fleet.Region], templates map[string]*Versioned[fleet.HostTemplate],
-) fleet.Gathered {
-	g := fleet.Gathered{Intent: intent.Value, IntentRevision: intent.Revision, Templates: make(map[string]fleet.HostTemplate, len(templates))}
+func (s server) gathered(account *Versioned[fleet.Account], region *Versioned[fleet.Region], templates map[string]*Versioned[fleet.HostTemplate]) fleet.Gathered {
+	g := fleet.Gathered{Intent: s.intent.Value, IntentRevision: s.intent.Revision, Templates: make(map[string]fleet.HostTemplate, len(templates))}
 	g.Intent.Ports = maps.Clone(g.Intent.Ports)
-	if status != nil {
-		clone := status.Value.Clone()
-		g.Status, g.StatusRevision = &clone, status.Revision
+	if s.status != nil {
+		clone := s.status.Value.Clone()
+		g.Status, g.StatusRevision = &clone, s.status.Revision
 	}
-	if try != nil {
-		if g.TryRevision = try.Revision; g.StatusRevision == try.Value.Status {
-			g.Try = &try.Value
+	if s.try != nil {
+		if g.TryRevision = s.try.Revision; g.StatusRevision == s.try.Value.Status {
+			g.Try = &s.try.Value
 		}
 	}
-	if latest != nil {
-		d := latest.Value
-		g.Latest, g.LatestRevision = &d, latest.Revision
+	if s.latest != nil {
+		d := s.latest.Value
+		g.Latest, g.LatestRevision = &d, s.latest.Revision
 	}
 	if account != nil {
 		a := account.Value
@@ -195,11 +194,7 @@ func sortedProblems(m map[string]Problem) []Problem {
 func (v *View) Identities() []fleet.KubeIdentity {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var list []fleet.KubeIdentity
-	for _, name := range slices.Sorted(maps.Keys(v.state.clusters)) {
-		list = append(list, v.state.clusters[name].Value)
-	}
-	return list
+	return Values(sorted(v.state.clusters))
 }
 
 // Token returns a token as the view has it: not the last word on whether it is valid.

@@ -284,12 +284,12 @@ func TestG10_aCallersDeniedCallsAreCounted(t *testing.T) {
 	denied("a", "1.1.1.1:2", 2)
 	want("1.1.1.1+0", "a1.1.1.1+0")
 	now = now.Add(59 * time.Second)
-	trail.Tell()
+	trail.Flush()
 	want("1.1.1.1+0", "a1.1.1.1+0")
 	now = now.Add(time.Second)
 	denied("a", "1.1.1.1:2", 1) // the next call tells
 	want("1.1.1.1+0", "a1.1.1.1+0", "a1.1.1.1+1")
-	trail.Tell() // and the clock, where none comes
+	trail.Flush() // and the clock, where none comes
 	want("1.1.1.1+0", "a1.1.1.1+0", "a1.1.1.1+1", "1.1.1.1+4")
 	denied("", "1.1.1.1:9", 7)
 	if err := trail.Close(); err != nil {

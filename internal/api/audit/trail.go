@@ -95,7 +95,7 @@ func (t *Trail) caller(e Entry) *denials {
 		return c
 	}
 	if len(t.callers) >= maxCallers {
-		t.tell(false)
+		t.flush(false)
 	}
 	if len(t.callers) >= maxCallers {
 		if c, ok := t.callers[""]; ok {
@@ -121,14 +121,14 @@ func addressOf(source string) string {
 	return netip.PrefixFrom(ip, 64).Masked().String()
 }
 
-// Tell writes what was counted of callers whose minute is over.
-func (t *Trail) Tell() {
+// Flush writes what was counted of callers whose minute is over.
+func (t *Trail) Flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tell(false)
+	t.flush(false)
 }
 
-func (t *Trail) tell(all bool) {
+func (t *Trail) flush(all bool) {
 	for key, c := range t.callers {
 		if !all && t.now().Sub(c.since) < window {
 			continue
@@ -153,6 +153,6 @@ func (t *Trail) tell(all bool) {
 func (t *Trail) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tell(true)
+	t.flush(true)
 	return errors.Join(t.Changes.Close(), t.Denied.Close())
 }

@@ -92,7 +92,7 @@ func (c *Cluster) Close() error {
 func (c *Cluster) Observe(key fleet.ServerKey, doc fleet.KubeDocument, known fleet.KubeKnown) fleet.InstanceObservation {
 	p := c.picture(doc.Namespace)
 	p.await(doc.Name, known.RollingOut)
-	seen := p.look(doc.Name)
+	seen := p.snapshotOf(doc.Name)
 	o := fleet.InstanceObservation{Begun: seen.begun, Unreadable: seen.failure, Direct: seen.direct}
 	if seen.object != nil {
 		if !seen.echoed {
@@ -113,7 +113,7 @@ func (c *Cluster) Refresh(ctx context.Context, namespace, name string) error {
 	const tries = 3
 	p := c.picture(namespace)
 	for range tries {
-		begun, known := c.cfg.Now(), p.look(name).object
+		begun, known := c.cfg.Now(), p.snapshotOf(name).object
 		o, err := c.get(ctx, namespace, name)
 		if err != nil {
 			return c.unavailable(namespace, name, err)

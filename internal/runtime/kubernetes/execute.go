@@ -85,7 +85,7 @@ func (r run) applySeen(ctx context.Context, again bool) (out fleet.Outcome, over
 	case uid == "":
 		return r.create(ctx), false
 	}
-	if o := r.p.look(r.doc.Name).object; o != nil && o.owners.edits(fleet.KubeFieldManager) {
+	if o := r.p.snapshotOf(r.doc.Name).object; o != nil && o.owners.edits(fleet.KubeFieldManager) {
 		owned, failed, overtaken := r.own(ctx, uid)
 		if failed != nil {
 			return *failed, overtaken
@@ -95,7 +95,7 @@ func (r run) applySeen(ctx context.Context, again bool) (out fleet.Outcome, over
 		}
 	}
 	var yields []claim
-	if o := r.p.look(r.doc.Name).object; o != nil && !r.doc.Force {
+	if o := r.p.snapshotOf(r.doc.Name).object; o != nil && !r.doc.Force {
 		if yields, refused = r.yields(o, nil); refused != nil {
 			return *refused, false
 		}
@@ -193,7 +193,7 @@ func (r run) own(ctx context.Context, uid string) (version string, failed *fleet
 // also take labels that another environment gave it meanwhile: it is for the version that
 // was looked at, which is the watch's until something newer is there.
 func (r run) target(ctx context.Context, again bool) (uid, version string, out *fleet.Outcome) {
-	o := r.p.look(r.doc.Name).object
+	o := r.p.snapshotOf(r.doc.Name).object
 	if again || r.task.UID == "" || r.doc.Force && (o == nil || string(o.UID) != r.task.UID) {
 		var err error
 		if o, err = r.get(ctx, r.doc.Namespace, r.doc.Name); err != nil {

@@ -18,18 +18,18 @@ func TestG2_aWatchThatBeginsAgainKnowsNothingOfTheLastOne(t *testing.T) {
 		}
 	}
 	for range 2 {
-		p.tell(tell)
-		if seen := p.look("kura-acme-eu"); seen.object != nil || !seen.begun.IsZero() {
+		p.notify(tell)
+		if seen := p.snapshotOf("kura-acme-eu"); seen.object != nil || !seen.begun.IsZero() {
 			t.Errorf("before its first list it shows %+v of %s", seen.object, seen.begun)
 		}
 		p.listBegins()
 		if err := p.Replace([]any{&object{ObjectMeta: metav1.ObjectMeta{Name: "kura-acme-eu", ResourceVersion: "5"}}}, "7"); err != nil {
 			t.Fatal(err)
 		}
-		if seen := p.look("kura-acme-eu"); seen.object == nil || !seen.begun.Equal(at) {
+		if seen := p.snapshotOf("kura-acme-eu"); seen.object == nil || !seen.begun.Equal(at) {
 			t.Errorf("after its first list it shows %+v of %s", seen.object, seen.begun)
 		}
-		p.tell(nil)
+		p.notify(nil)
 	}
 	if told != 2 {
 		t.Errorf("all servers were told %d times, want once for each first list", told)

@@ -48,9 +48,9 @@ func newPicture(now func() time.Time) *picture {
 	}
 }
 
-// tell says whom to tell of changes. Who begins to watch knows nothing yet: what an earlier
+// notify says whom to notify of changes. Who begins to watch knows nothing yet: what an earlier
 // watch has shown may be long past, for another kurad may have led since.
-func (p *picture) tell(changed func(name string)) {
+func (p *picture) notify(changed func(name string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changed = changed
@@ -70,8 +70,8 @@ func (p *picture) listBegins() {
 	clear(p.fresh)
 }
 
-// glance is what a picture knows of one name.
-type glance struct {
+// snapshot is what a picture knows of one name.
+type snapshot struct {
 	object  *object
 	begun   time.Time
 	failure *fleet.ReadFailure
@@ -80,10 +80,10 @@ type glance struct {
 	echoed  bool // an apply of ours was answered
 }
 
-func (p *picture) look(name string) glance {
+func (p *picture) snapshotOf(name string) snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := glance{object: p.objects[name], begun: p.begun, failure: clone(p.failure)}
+	g := snapshot{object: p.objects[name], begun: p.begun, failure: clone(p.failure)}
 	g.altered, g.echoed = p.echoes[name]
 	if p.live {
 		// An established watch is a read that goes on.

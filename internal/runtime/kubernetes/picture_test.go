@@ -23,7 +23,7 @@ type gallery struct {
 func exhibit(t *testing.T) *gallery {
 	g := &gallery{T: t, clock: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
 	g.picture = newPicture(func() time.Time { return g.clock })
-	g.tell(func(name string) { g.told = append(g.told, name) })
+	g.notify(func(name string) { g.told = append(g.told, name) })
 	return g
 }
 
@@ -50,7 +50,7 @@ func (g *gallery) event(change func(any) error, o *object) {
 func (g *gallery) shows(name string, version string) {
 	g.Helper()
 	got := ""
-	if o := g.look(name).object; o != nil {
+	if o := g.snapshotOf(name).object; o != nil {
 		got = o.ResourceVersion
 	}
 	if got != version {
@@ -75,13 +75,13 @@ func (g *gallery) list(version string, objects ...any) {
 
 func TestK2_eachChangeIsToldOnceWhateverItCameBy(t *testing.T) {
 	g := exhibit(t)
-	if o := g.look("a"); !o.begun.IsZero() {
+	if o := g.snapshotOf("a"); !o.begun.IsZero() {
 		t.Errorf("before the first list: %+v", o)
 	}
 	began := g.clock
 	g.list("10", at("a", 5), at("b", 6))
 	g.tells("")
-	if b := g.look("a").begun; !b.Equal(began) {
+	if b := g.snapshotOf("a").begun; !b.Equal(began) {
 		t.Errorf("begun %s, want when the list began, %s", b, began)
 	}
 	g.event(g.Update, at("a", 11))
@@ -142,7 +142,7 @@ func TestK2_aListWinsOverWhatWasKnownWhateverTheVersions(t *testing.T) {
 	g.shows("b", "7")
 	g.shows("c", "8")
 	g.shows("d", "")
-	if uid := g.look("b").object.UID; uid != "another" {
+	if uid := g.snapshotOf("b").object.UID; uid != "another" {
 		t.Errorf("b is shown with the UID %s", uid)
 	}
 	// It goes on from there.
@@ -155,23 +155,23 @@ func TestL44_whileAWriteGoesOnNothingIsNewer(t *testing.T) {
 	g.list("10", at("a", 5))
 	end, _ := g.established(func() {})
 	g.clock = g.clock.Add(time.Minute)
-	if b := g.look("a").begun; !b.Equal(g.clock) {
+	if b := g.snapshotOf("a").begun; !b.Equal(g.clock) {
 		t.Errorf("begun %s while the watch stands, want now", b)
 	}
 	began := g.clock
 	over := g.begin("a")
 	g.clock = g.clock.Add(time.Minute)
-	if a, b := g.look("a").begun, g.look("b").begun; !a.Equal(began) || !b.Equal(g.clock) {
+	if a, b := g.snapshotOf("a").begun, g.snapshotOf("b").begun; !a.Equal(began) || !b.Equal(g.clock) {
 		t.Errorf("while a is written: a begun %s, b %s", a, b)
 	}
 	over()
-	if b := g.look("a").begun; !b.Equal(g.clock) {
+	if b := g.snapshotOf("a").begun; !b.Equal(g.clock) {
 		t.Errorf("after the write: begun %s", b)
 	}
 	ended := g.clock
 	end(false)
 	g.clock = g.clock.Add(time.Minute)
-	if b := g.look("a").begun; !b.Equal(ended) {
+	if b := g.snapshotOf("a").begun; !b.Equal(ended) {
 		t.Errorf("without a watch: begun %s, want when it ended, %s", b, ended)
 	}
 }
@@ -184,10 +184,10 @@ func TestP18_aDirectReadHoldsUntilSomethingNewerIsKnown(t *testing.T) {
 	defer end(false)
 	ask := func(name string, o *object) bool {
 		begun := g.clock
-		known := g.look(name).object
+		known := g.snapshotOf(name).object
 		g.clock = g.clock.Add(time.Second)
 		ok := g.answered(name, o, known, begun)
-		if d := g.look(name); ok && (!d.direct || !d.begun.Equal(begun)) {
+		if d := g.snapshotOf(name); ok && (!d.direct || !d.begun.Equal(begun)) {
 			t.Errorf("%s after a direct read begun at %s: %+v", name, begun, d)
 		}
 		return ok
@@ -199,23 +199,23 @@ func TestP18_aDirectReadHoldsUntilSomethingNewerIsKnown(t *testing.T) {
 	ask("b", at("b", 11))
 	g.tells("b")
 	g.event(g.Update, at("b", 12))
-	if g.look("b").direct || !g.look("a").direct {
+	if g.snapshotOf("b").direct || !g.snapshotOf("a").direct {
 		t.Error("an event is newer than a direct read of the same name, and of no other")
 	}
 	ask("b", at("b", 11)) // an older answer
 	g.shows("b", "12")
 	over := g.begin("a")
-	if g.look("a").direct {
+	if g.snapshotOf("a").direct {
 		t.Error("a write is newer than a direct read")
 	}
 	over()
 	ask("a", nil)
 	g.clock = g.clock.Add(directFor)
-	if d := g.look("a"); d.direct || !d.begun.Equal(g.clock) {
+	if d := g.snapshotOf("a"); d.direct || !d.begun.Equal(g.clock) {
 		t.Errorf("later: %+v", d)
 	}
 	// What came, or went, while it was asked for leaves open what is newest.
-	known := g.look("c").object
+	known := g.snapshotOf("c").object
 	g.event(g.Add, at("c", 20))
 	if g.answered("c", nil, known, g.clock) {
 		t.Error("absent, although it has just come")
@@ -235,23 +235,23 @@ func TestP2_failuresAreCountedUntilAWatchStands(t *testing.T) {
 	g.clock = g.clock.Add(time.Minute)
 	g.failed(refused)
 	g.tells("")
-	if f := g.look("a").failure; f.Count != 2 || !f.Since.Equal(since) || f.Reason != fleet.ReasonRuntimeRefused {
+	if f := g.snapshotOf("a").failure; f.Count != 2 || !f.Since.Equal(since) || f.Reason != fleet.ReasonRuntimeRefused {
 		t.Errorf("failure: %+v", f)
 	}
 	g.failed(fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable})
 	g.tells("")
-	if f := g.look("a").failure; f.Count != 3 || !f.Since.Equal(since) {
+	if f := g.snapshotOf("a").failure; f.Count != 3 || !f.Since.Equal(since) {
 		t.Errorf("for another reason: %+v", f)
 	}
 	// A list alone does not make it readable: changes would go unseen.
 	g.list("10", at("a", 5))
 	g.tells("")
-	if o := g.look("a"); o.failure == nil || o.object == nil {
+	if o := g.snapshotOf("a"); o.failure == nil || o.object == nil {
 		t.Errorf("after a list: %+v", o)
 	}
 	first, recovered := g.established(func() {})
 	g.tells("")
-	if g.look("a").failure != nil || !recovered {
+	if g.snapshotOf("a").failure != nil || !recovered {
 		t.Error("a watch that stands is readable")
 	}
 	// The end of a watch is no failure, and that of an earlier one nothing at all.
@@ -261,7 +261,7 @@ func TestP2_failuresAreCountedUntilAWatchStands(t *testing.T) {
 		t.Error("the end of the first watch ended the second")
 	}
 	second(false)
-	if g.watched() || g.look("a").failure != nil {
+	if g.watched() || g.snapshotOf("a").failure != nil {
 		t.Error("a watch that ended is a failure")
 	}
 	g.tells()
@@ -273,7 +273,7 @@ func TestP2_thatADirectReadNoLongerHidesAFailureIsTold(t *testing.T) {
 	g.list("10", at("a", 5), at("b", 6))
 	g.failed(fleet.ReadFailure{Reason: fleet.ReasonRuntimeError})
 	g.told = nil
-	g.answered("a", at("a", 5), g.look("a").object, g.clock)
+	g.answered("a", at("a", 5), g.snapshotOf("a").object, g.clock)
 	g.clock = g.clock.Add(directFor - time.Second)
 	g.failed(fleet.ReadFailure{Reason: fleet.ReasonRuntimeError})
 	g.tells()

@@ -74,7 +74,7 @@ func TestK3_onlyAChangeOfTheInstancesSchemaIsTold(t *testing.T) {
 	}
 	defer c.Close()
 	p, told := c.picture("kura"), 0
-	p.tell(func(string) { told++ })
+	p.notify(func(string) { told++ })
 	if err := p.Replace(nil, "5"); err != nil {
 		t.Fatal(err)
 	}

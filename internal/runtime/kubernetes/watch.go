@@ -40,14 +40,14 @@ const (
 // is one Watch of a namespace at a time.
 func (c *Cluster) Watch(ctx context.Context, namespace string, changed func(name string)) {
 	p := c.picture(namespace)
-	p.tell(changed)
+	p.notify(changed)
 	ctx, cancel := context.WithCancel(ctx)
 	r := &reader{c: c, p: p, namespace: namespace, watching: make(chan struct{}, 1)}
 	r.background.Go(func() { r.followSchema(ctx) })
 	defer func() {
 		cancel()
 		r.background.Wait()
-		p.tell(nil)
+		p.notify(nil)
 	}()
 	// A watch that also streams what there is would be one call less; a list tells
 	// apart what is refused.

@@ -76,10 +76,10 @@ func OpenCluster(o ClusterOptions) (*Cluster, error) {
 		return nil, fmt.Errorf("open the store at %s: %w", strings.Join(endpoints, ", "), err)
 	}
 	c.leases = etcdserverpb.NewLeaseClient(c.api.ActiveConnection())
-	if c.scouts, err = sendScouts(config, endpoints); err != nil {
+	if c.scouts, err = newScouts(config, endpoints); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), c.Close())
 	}
-	if err := c.scouts.anybody(); err != nil {
+	if err := c.scouts.anyAnswers(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), c.Close())
 	}
 	c.watches.Go(func() { c.scouts.run(c.life, c.reach) })

@@ -37,7 +37,7 @@ type scout struct {
 	api      *clientv3.Client
 }
 
-func sendScouts(config clientv3.Config, endpoints []string) (*scouts, error) {
+func newScouts(config clientv3.Config, endpoints []string) (*scouts, error) {
 	s := &scouts{}
 	for _, endpoint := range endpoints {
 		config.Endpoints = []string{endpoint}
@@ -50,8 +50,8 @@ func sendScouts(config clientv3.Config, endpoints []string) (*scouts, error) {
 	return s, nil
 }
 
-// ask returns nil where the endpoint answers a linearizable read in time.
-func (s *scout) ask(ctx context.Context, within time.Duration) error {
+// probe returns nil where the endpoint answers a linearizable read in time.
+func (s *scout) probe(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	_, err := s.api.Get(ctx, scoutedKey)
@@ -66,9 +66,9 @@ func (s *scout) ask(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// greet connects by itself and says what is in the way, which etcd's client, that tries
+// dial connects by itself and says what is in the way, which etcd's client, that tries
 // again and again, keeps to itself.
-func (s *scout) greet(ctx context.Context) error {
+func (s *scout) dial(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	u, err := url.Parse(s.endpoint)
@@ -99,16 +99,16 @@ func (s *scout) greet(ctx context.Context) error {
 	return nil
 }
 
-// anybody returns nil as soon as one endpoint answers, and what all said if none does.
-func (s *scouts) anybody() error {
+// anyAnswers returns nil as soon as one endpoint answers, and what all said if none does.
+func (s *scouts) anyAnswers() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	answers := make(chan error, len(s.all))
 	for _, scout := range s.all {
 		go func() {
-			err := scout.greet(ctx)
+			err := scout.dial(ctx)
 			if err == nil {
-				err = scout.ask(ctx, dialTimeout)
+				err = scout.probe(ctx, dialTimeout)
 			}
 			answers <- err
 		}()
@@ -133,7 +133,7 @@ func (s *scouts) run(ctx context.Context, reach func(endpoints []string, lost bo
 	}
 	for known := all; kv.Pause(ctx, scoutEvery); {
 		var answering []string
-		for i, err := range s.look(ctx) {
+		for i, err := range s.probeAll(ctx) {
 			if err == nil {
 				answering = append(answering, all[i])
 			}
@@ -153,12 +153,12 @@ func (s *scouts) run(ctx context.Context, reach func(endpoints []string, lost bo
 	}
 }
 
-// look asks all endpoints at once.
-func (s *scouts) look(ctx context.Context) []error {
+// probeAll asks all endpoints at once.
+func (s *scouts) probeAll(ctx context.Context) []error {
 	errs := make([]error, len(s.all))
 	var group sync.WaitGroup
 	for i, scout := range s.all {
-		group.Go(func() { errs[i] = scout.ask(ctx, scoutWait) })
+		group.Go(func() { errs[i] = scout.probe(ctx, scoutWait) })
 	}
 	group.Wait()
 	return errs
