@@ -59,7 +59,7 @@ type Config struct {
 	// (H8), and a name or a host its account's that gave it up (H10); 0: 7 days.
 	AliasPeriod time.Duration
 	// Render renders a server; nil: fleet.Render.
-	Render func(fleet.Environment, fleet.Account, fleet.Region, map[string]fleet.HostTemplate, fleet.Intent, fleet.Deployment, *fleet.Status) (fleet.Desired, error)
+	Render func(fleet.Environment, fleet.Gathered) (fleet.Desired, error)
 }
 
 // Declarer stores what users declare.
@@ -72,7 +72,7 @@ type Declarer struct {
 	log       hclog.Logger
 	now       func() time.Time
 	aliases   time.Duration // for how long what was given up stays its account's
-	render    func(fleet.Environment, fleet.Account, fleet.Region, map[string]fleet.HostTemplate, fleet.Intent, fleet.Deployment, *fleet.Status) (fleet.Desired, error)
+	render    func(fleet.Environment, fleet.Gathered) (fleet.Desired, error)
 	strangers strangers
 	// turn is had alone by writes of accounts, templates and regions, and beside others by
 	// writes of servers: within this process nobody need ask the store again and again for it.
@@ -101,11 +101,7 @@ func (d *Declarer) Desired(g fleet.Gathered) fleet.Desired {
 	if g.Account == nil || g.Region == nil {
 		return fleet.Desired{}
 	}
-	var latest fleet.Deployment
-	if g.Latest != nil {
-		latest = *g.Latest
-	}
-	desired, err := d.render(d.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status)
+	desired, err := d.render(d.env, g)
 	if err != nil {
 		return fleet.Desired{}
 	}

@@ -109,11 +109,7 @@ func (d *Declarer) renderAfter(ctx context.Context, p proposal, a *affected, use
 			return err
 		}
 	}
-	var latest fleet.Deployment
-	if g.Latest != nil {
-		latest = *g.Latest
-	}
-	if a.to, err = d.render(d.env, *g.Account, *g.Region, g.Templates, g.Intent, latest, g.Status); err != nil {
+	if a.to, err = d.render(d.env, *g); err != nil {
 		return &fleet.Error{Code: fleet.CodeInvalid, Message: "the change does not fit a server that exists",
 			Fields: []fleet.FieldError{{Pointer: p.pointer, Detail: fmt.Sprintf("%v; %s", err, p.advice)}}}
 	}

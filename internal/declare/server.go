@@ -223,7 +223,8 @@ func (d *Declarer) planServer(ctx context.Context, c change) (p plan, g fleet.Ga
 	if len(f.routed) > 0 && status == nil {
 		status = &fleet.Status{Aliases: f.routed}
 	}
-	desired, err := d.render(d.env, n.account.Value, n.region.Value, n.byName(), next, deployment, status)
+	g = fleet.Gathered{Intent: next, Status: status, Latest: &deployment, Account: &n.account.Value, Region: &n.region.Value, Templates: n.byName()}
+	desired, err := d.render(d.env, g)
 	if err != nil {
 		return p, g, unrenderable(key, err)
 	}
@@ -236,7 +237,7 @@ func (d *Declarer) planServer(ctx context.Context, c change) (p plan, g fleet.Ga
 			return p, g, err
 		}
 	}
-	g = fleet.Gathered{Intent: next, Status: status, Latest: &deployment, Account: &n.account.Value, Region: &n.region.Value, Templates: n.byName()}
+	g.Status = status
 	p.own = &affected{after: g, claims: needs(n.region.Value, desired, next, status)}
 	p.write = func(tx *store.Tx) {
 		n.require(tx)

@@ -65,7 +65,7 @@ func TestP13_anUpgradedDaemonRendersOldInputsToTheSameRevision(t *testing.T) {
 			if err := g.Region.ValidateFor(e); err != nil {
 				t.Fatal(err)
 			}
-			d, err := Render(e, g.Account, g.Region, g.Templates, g.Intent, g.Latest, g.Status)
+			d, err := Render(e, Gathered{Account: &g.Account, Region: &g.Region, Templates: g.Templates, Intent: g.Intent, Latest: &g.Latest, Status: g.Status})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -105,7 +105,7 @@ func TestL25_unknownEnvironmentNeverFallsThroughToProduction(t *testing.T) {
 		wantError(t, err, "production's")
 		err = HostTemplate{Name: "main", Pattern: "{account_handle}{env_suffix}.kura.dev"}.Validate(e)
 		wantError(t, err, "production's")
-		_, err = Render(e, Account{ID: "acme"}, Region{Name: "eu"}, nil, Intent{}, Deployment{}, nil)
+		_, err = Render(e, Gathered{Account: &Account{ID: "acme"}, Region: &Region{Name: "eu"}})
 		wantError(t, err, "acme/eu", "production's")
 	}
 }

@@ -228,7 +228,9 @@ func FuzzRegion(f *testing.F) {
 		if err := r.WithDefaults().Validate(); (err == nil) != (valid == nil) {
 			t.Fatalf("valid: %v, with defaults: %v", valid, err)
 		}
-		d, err := Render(e, Account{ID: "a"}, r, map[string]HostTemplate{r.Hosts.Public: {Pattern: mainPattern}, r.Hosts.GRPC: {Pattern: mainPattern}, r.Hosts.Global: {Pattern: mainPattern}}, in, Deployment{}, nil)
+		d, err := Render(e, Gathered{Account: &Account{ID: "a"}, Region: &r, Intent: in, Templates: map[string]HostTemplate{
+			r.Hosts.Public: {Pattern: mainPattern}, r.Hosts.GRPC: {Pattern: mainPattern}, r.Hosts.Global: {Pattern: mainPattern},
+		}})
 		if valid == nil && err == nil {
 			if len(d.Revision) != 64 || d.URL == "" {
 				t.Fatalf("rendered %+v", d)

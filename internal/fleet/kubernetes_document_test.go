@@ -122,7 +122,7 @@ func TestP13_theImageIsTheRegionsAtTheTagOfTheLatestDeployment(t *testing.T) {
 	} {
 		in := sampleKube(t)
 		in.region.Kubernetes.Image, in.latest.ImageTag = image, "2"
-		d, err := Render(in.env, in.account, in.region, in.templates, in.intent, in.latest, nil)
+		d, err := in.unchecked(nil)
 		if err != nil || d.Kubernetes.Spec["image"] != want {
 			t.Errorf("%s: got %v, %v, want %s", image, d.Kubernetes, err, want)
 		}
@@ -261,7 +261,7 @@ func TestP13_aFieldOfOursInAnOldExtraSpecStaysUntilItIsDeclared(t *testing.T) {
 	in := sampleKube(t)
 	in.region.Kubernetes.Replicas, in.region.Kubernetes.ExtraSpec = 0, `{"replicas":7}`
 	for _, want := range []int64{7, 3} {
-		d, err := Render(in.env, in.account, in.region, in.templates, in.intent, in.latest, nil)
+		d, err := in.unchecked(nil)
 		if err != nil || !reflect.DeepEqual(d.Kubernetes.Spec["replicas"], want) {
 			t.Errorf("got %v, %v, want %d", d.Kubernetes, err, want)
 		}
@@ -286,7 +286,7 @@ func TestP13_whatDoesNotRenderForKubernetesSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := sampleKube(t)
 			c.edit(&in)
-			_, err := Render(in.env, in.account, in.region, in.templates, in.intent, in.latest, in.status)
+			_, err := in.unchecked(in.status)
 			wantError(t, err, append(c.want, "does not render")...)
 		})
 	}

@@ -32,12 +32,17 @@ func sampleKube(t testing.TB) kubeInput {
 	return in
 }
 
+// unchecked renders what may not be valid.
+func (in kubeInput) unchecked(status *Status) (Desired, error) {
+	return Render(in.env, Gathered{Account: &in.account, Region: &in.region, Templates: in.templates, Intent: in.intent, Latest: &in.latest, Status: status})
+}
+
 func (in kubeInput) render(t testing.TB) KubeDocument {
 	t.Helper()
 	if err := in.region.ValidateFor(in.env); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Render(in.env, in.account, in.region, in.templates, in.intent, in.latest, in.status)
+	d, err := in.unchecked(in.status)
 	if err != nil {
 		t.Fatalf("Render: %v", err)
 	}

@@ -11,14 +11,19 @@ import (
 )
 
 // Render renders what a server should be. It is the one renderer (P13): create,
-// update, check and dry run all share it, and so agree. latest may be zero while
-// there is no deployment; the intent's image is then rendered. status, nil before the
-// first turn, says which old hosts are still to be routed (H8, K7).
+// update, check and dry run all share it, and so agree. While there is no deployment the
+// intent's image is rendered. A status says which old hosts are still to be routed (H8,
+// K7). Account and region must be there.
 //
 // An error says that the declaration does not render: a template is missing, a host
 // collides with another environment's, a port has not been assigned, or the daemon was
 // not given a set of variables.
-func Render(e Environment, a Account, r Region, templates map[string]HostTemplate, in Intent, latest Deployment, status *Status) (Desired, error) {
+func Render(e Environment, g Gathered) (Desired, error) {
+	a, r := *g.Account, g.Region.WithDefaults()
+	var latest Deployment
+	if g.Latest != nil {
+		latest = *g.Latest
+	}
 	key := ServerKey{Account: a.ID, Region: r.Name}
 	fault := func(err error) (Desired, error) {
 		return Desired{}, &Error{Code: CodeInvalid, Message: fmt.Sprintf("server %s does not render", key), Err: err}
@@ -26,18 +31,17 @@ func Render(e Environment, a Account, r Region, templates map[string]HostTemplat
 	if err := e.usable(); err != nil {
 		return fault(err)
 	}
-	r = r.WithDefaults()
-	d := Desired{ImageTag: cmp.Or(latest.ImageTag, in.ImageTag)}
+	d := Desired{ImageTag: cmp.Or(latest.ImageTag, g.Intent.ImageTag)}
 	var err error
 	if d.Instance, err = InstanceName(a.ID, r.ClusterID); err != nil {
 		return fault(err)
 	}
-	if d.Hosts, err = renderHosts(e, a, r, templates); err != nil {
+	if d.Hosts, err = renderHosts(e, a, r, g.Templates); err != nil {
 		return fault(err)
 	}
 	if r.Kubernetes != nil {
 		d.urls(r, 0, 0)
-		doc := kubeDocuments{env: e, account: a, region: r, overrides: in.Overrides, restartMark: latest.RestartMark, status: status, desired: d}
+		doc := kubeDocuments{env: e, account: a, region: r, overrides: g.Intent.Overrides, restartMark: latest.RestartMark, status: g.Status, desired: d}
 		if d.Kubernetes, err = doc.render(); err != nil {
 			return fault(err)
 		}
@@ -47,7 +51,7 @@ func Render(e Environment, a Account, r Region, templates map[string]HostTemplat
 	if r.Containers == nil {
 		return fault(errors.New("the region has no runtime; declare kubernetes or containers"))
 	}
-	doc := documents{env: e, account: a, region: r, intent: in, restartMark: latest.RestartMark, desired: d}
+	doc := documents{env: e, account: a, region: r, intent: g.Intent, restartMark: latest.RestartMark, desired: d}
 	if d.Containers, err = doc.render(); err != nil {
 		return fault(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 func render(t *testing.T, e Environment, a Account, r Region, in Intent, latest Deployment) Desired {
 	t.Helper()
-	d, err := Render(e, a, r, sampleTemplates(), in, latest, nil)
+	d, err := Render(e, Gathered{Account: &a, Region: &r, Templates: sampleTemplates(), Intent: in, Latest: &latest})
 	if err != nil {
 		t.Fatalf("Render: %v", err)
 	}
@@ -187,7 +187,7 @@ func TestP13_whatDoesNotRenderSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, a, r, in, templates := staging(t), sampleAccount(), sampleRegion(), sampleIntent(), sampleTemplates()
 			c.edit(&e, &a, &r, &in, templates)
-			_, err := Render(e, a, r, templates, in, Deployment{}, nil)
+			_, err := Render(e, Gathered{Account: &a, Region: &r, Templates: templates, Intent: in})
 			wantError(t, err, append(c.want, "does not render")...)
 		})
 	}
@@ -195,9 +195,9 @@ func TestP13_whatDoesNotRenderSaysWhy(t *testing.T) {
 
 // Numbers that JSON cannot write never come from a record; they are an error, not a panic.
 func TestP13_aLocationThatIsNoNumberDoesNotRender(t *testing.T) {
-	r := kubernetesRegion()
+	a, r := sampleAccount(), kubernetesRegion()
 	r.Location.Latitude = nan()
-	_, err := Render(staging(t), sampleAccount(), r, sampleTemplates(), sampleIntent(), Deployment{}, nil)
+	_, err := Render(staging(t), Gathered{Account: &a, Region: &r, Templates: sampleTemplates(), Intent: sampleIntent()})
 	wantError(t, err, "NaN")
 	defer func() {
 		if recover() == nil {

@@ -36,7 +36,7 @@ func (r *rename) input() Input {
 	templates := map[string]fleet.HostTemplate{"public": {Name: "public", Pattern: "{account_handle}-{cluster_id}{env_suffix}.kura.test"}}
 	in := Input{Now: r.now, Region: region, Latest: r.latest, Prev: r.status, Admit: true, AliasPeriod: aliasPeriod}
 	in.Intent = fleet.Intent{Server: fleet.Server{Account: r.account.ID, Region: "eu", ImageTag: "v1"}, Generation: 1, Deployment: 1}
-	if in.Desired, err = fleet.Render(env, r.account, region, templates, in.Intent, r.latest, r.status); err != nil {
+	if in.Desired, err = fleet.Render(env, fleet.Gathered{Account: &r.account, Region: &region, Templates: templates, Intent: in.Intent, Latest: &r.latest, Status: r.status}); err != nil {
 		r.t.Fatal(err)
 	}
 	in.Seen.Instance.Begun = r.now

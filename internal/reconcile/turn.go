@@ -200,7 +200,7 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 // is not possible any more: by its names and labels (P18).
 func (r *Reconciler) desired(in projection.Input, g fleet.Gathered) (d fleet.Desired, err error) {
 	if g.Account != nil {
-		d, err = fleet.Render(r.cfg.Environment, *g.Account, in.Region, g.Templates, g.Intent, in.Latest, g.Status)
+		d, err = fleet.Render(r.cfg.Environment, g)
 	}
 	if g.Intent.Deleting == nil || g.Account != nil && err == nil {
 		return d, err

@@ -72,9 +72,9 @@ func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *w
 	}()
 	w.declarer = declare.New(declare.Config{
 		Records: w.records, View: w.view, Environment: env, Runtimes: w.runtimes, Turns: w.turns, Logger: hclog.NewNullLogger(), Now: w.clock.now,
-		Render: func(e fleet.Environment, a fleet.Account, r fleet.Region, ts map[string]fleet.HostTemplate, in fleet.Intent, d fleet.Deployment, st *fleet.Status) (fleet.Desired, error) {
+		Render: func(e fleet.Environment, g fleet.Gathered) (fleet.Desired, error) {
 			w.renders.Add(1)
-			return fleet.Render(e, a, r, ts, in, d, st)
+			return fleet.Render(e, g)
 		},
 	})
 	w.tokens = server.NewTokens(w.records, w.clock.now)

@@ -318,7 +318,7 @@ func TestK7_H8_aServerDeclaredAgainKeepsTheOldHostsOfItsInstance(t *testing.T) {
 		if err != nil || !held || owner != key("acme", "eu") {
 			t.Errorf("%s: the old host is %v's (%t), %v", name, owner, held, err)
 		}
-		desired, err := fleet.Render(w.env, *g.Account, *g.Region, g.Templates, g.Intent, *g.Latest, g.Status)
+		desired, err := fleet.Render(w.env, g)
 		if err != nil || !cmp.Equal(desired.Kubernetes.Spec["clientHostAliases"], ours.spec["clientHostAliases"]) {
 			t.Errorf("%s: it renders to %v, %v", name, desired.Kubernetes, err)
 		}
