@@ -339,25 +339,13 @@ func (d *daemon) run(ctx context.Context) error {
 // heard makes the turns due that a change of a record concerns. A change of a status
 // causes none: a turn that stores a runnable plan says so itself.
 func (d *daemon) heard(u store.Update) {
-	var keys []fleet.ServerKey
-	switch u.Kind {
-	case store.KindIntent:
-		keys = []fleet.ServerKey{u.Key}
-	case store.KindRegion:
-		keys = d.view.ServersOfRegion(u.Name)
-	case store.KindAccount:
-		keys = d.view.ServersOfAccount(u.Name)
-	case store.KindTemplate:
-		keys = d.view.ServerKeys()
-	case store.KindCluster:
+	if u.Kind == store.KindCluster {
 		if cluster, namespace, ok := strings.Cut(u.Name, "/"); ok && u.Deleted {
 			d.runtimes.expect([]fleet.KubeIdentity{{Cluster: cluster, Namespace: namespace}})
 		}
 		d.runtimes.expect(d.view.Identities())
-	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment,
-		store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindLock, store.KindLeader, store.KindEndpoint, store.KindAnchor:
 	}
-	d.mandate.kick(keys...)
+	d.mandate.kick(d.view.RenderedFrom(u)...)
 }
 
 func (d *daemon) close() {

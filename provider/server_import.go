@@ -100,7 +100,7 @@ func couldBe(ctx context.Context, client *api.Client, instance string) (fit []fl
 	}
 	for _, r := range regions {
 		for _, a := range accounts {
-			if name, err := fleet.InstanceName(a.ID, r.Cluster()); err == nil && name == instance && r.Kubernetes != nil {
+			if name, err := r.Instance(a.ID); err == nil && name == instance && r.Kubernetes != nil {
 				fit = append(fit, fleet.ServerKey{Account: a.ID, Region: r.Name})
 			}
 		}

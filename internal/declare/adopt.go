@@ -237,7 +237,7 @@ func (d *Declarer) takeOver(ctx context.Context, f found, desired fleet.Desired,
 			Generation: in.Generation, Revision: desired.Revision, Conditions: []fleet.Condition{},
 		}
 		for _, a := range f.routed {
-			if !slices.Contains([]string{desired.Hosts.Public, desired.Hosts.GRPC, desired.Hosts.Global}, a.Host) {
+			if !desired.Hosts.Has(a.Host) {
 				next.Aliases = append(next.Aliases, a)
 			}
 		}

@@ -27,7 +27,7 @@ func (c candidates) choose(named map[string]string) (found, error) {
 	if fault := c.busy(); fault != "" {
 		return f, fleet.Errorf(fleet.CodeConflict, "adopt server %s: %s", c.key, fault)
 	}
-	instance, err := fleet.InstanceName(c.key.Account, c.region.Cluster())
+	instance, err := c.region.Instance(c.key.Account)
 	if err != nil {
 		return f, unrenderable(c.key, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"net/url"
 	"slices"
 	"time"
 
@@ -28,13 +27,8 @@ func needs(r fleet.Region, d fleet.Desired, in fleet.Intent, status *fleet.Statu
 	for _, host := range ownHosts(d.Hosts) {
 		add(store.ReserveHost(host))
 	}
-	if status != nil {
-		if host := hostOf(status.PublishedURL); host != "" {
-			add(store.ReserveHost(host))
-		}
-		for _, a := range status.Aliases {
-			add(store.ReserveHost(a.Host))
-		}
+	for _, host := range status.ClientHosts() {
+		add(store.ReserveHost(host))
 	}
 	if d.Hosts.Global != "" {
 		add(store.ReserveShare(d.Hosts.Global, in.Key()))
@@ -60,14 +54,6 @@ func ownHosts(h fleet.Hosts) []string {
 		hosts = append(hosts, h.GRPC)
 	}
 	return hosts
-}
-
-func hostOf(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return ""
-	}
-	return u.Hostname()
 }
 
 // hostPorts are the host ports of a server: the declared ones, and all that were ever
@@ -113,7 +99,11 @@ func (d *Declarer) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool
 // that a server that is made again most likely gets the same one; then the next free
 // one is taken. One that a container of somebody else's publishes is not free, whatever
 // the records say: they may have been lost, and that server not be declared yet.
-func (d *Declarer) assignPorts(ctx context.Context, key fleet.ServerKey, r fleet.Region, instance string, have map[string]int, used map[int]bool) (map[string]int, error) {
+func (d *Declarer) assignPorts(ctx context.Context, key fleet.ServerKey, r fleet.Region, have map[string]int, used map[int]bool) (map[string]int, error) {
+	instance, err := r.Instance(key.Account)
+	if err != nil {
+		return nil, unrenderable(key, err)
+	}
 	ports := maps.Clone(have)
 	var published map[int]bool
 	for _, need := range fleet.PortNeeds(r) {
@@ -125,7 +115,6 @@ func (d *Declarer) assignPorts(ctx context.Context, key fleet.ServerKey, r fleet
 			return nil, noPorts(r)
 		}
 		if published == nil {
-			var err error
 			if published, err = d.publishedByOthers(ctx, key, r); err != nil {
 				return nil, err
 			}

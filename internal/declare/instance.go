@@ -16,7 +16,7 @@ import (
 // nameOf is a server's instance as a document that says nothing but where it is.
 func nameOf(key fleet.ServerKey, r fleet.Region) (fleet.KubeDocument, error) {
 	r = r.WithDefaults()
-	name, err := fleet.InstanceName(key.Account, r.ClusterID)
+	name, err := r.Instance(key.Account)
 	if err != nil {
 		return fleet.KubeDocument{}, unrenderable(key, err)
 	}
@@ -69,7 +69,7 @@ func (d *Declarer) instance(ctx context.Context, key fleet.ServerKey, doc fleet.
 func (d *Declarer) routed(ctx context.Context, key fleet.ServerKey, hosts []string) (list []fleet.Alias, err error) {
 	until := d.now().UTC().Add(d.aliases)
 	for _, host := range hosts {
-		if len(host) > maxHost || hostOf("https://"+host) != host {
+		if fleet.CheckHost(host) != nil {
 			continue // no host of ours
 		}
 		owner, held, err := d.records.Owner(ctx, store.ReserveHost(host))
@@ -82,9 +82,6 @@ func (d *Declarer) routed(ctx context.Context, key fleet.ServerKey, hosts []stri
 	}
 	return list, nil
 }
-
-// maxHost bounds the name of a host.
-const maxHost = 253
 
 // findInstance finds the KuraInstance that bears the name of a server which is to adopt
 // it, and takes its version where the request names none. already says that it is the

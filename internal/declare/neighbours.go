@@ -101,11 +101,7 @@ func (d *Declarer) affectedBy(ctx context.Context, p proposal) ([]affected, erro
 func (d *Declarer) renderAfter(ctx context.Context, p proposal, a *affected, used map[int]bool) (err error) {
 	g := &a.after
 	if p.ports {
-		instance, err := fleet.InstanceName(g.Account.ID, g.Region.Cluster())
-		if err != nil {
-			return err
-		}
-		if g.Intent.Ports, err = d.assignPorts(ctx, g.Intent.Key(), *g.Region, instance, g.Intent.Ports, used); err != nil {
+		if g.Intent.Ports, err = d.assignPorts(ctx, g.Intent.Key(), *g.Region, g.Intent.Ports, used); err != nil {
 			return err
 		}
 	}

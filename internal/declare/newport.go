@@ -75,7 +75,7 @@ func (d *Declarer) NewPort(ctx context.Context, g fleet.Gathered, m fleet.PortMo
 	}
 	have := maps.Clone(g.Intent.Ports)
 	delete(have, m.Need)
-	ports, err := d.assignPorts(ctx, key, *g.Region, d.Desired(g).Instance, have, used)
+	ports, err := d.assignPorts(ctx, key, *g.Region, have, used)
 	if err != nil {
 		return 0, err
 	}

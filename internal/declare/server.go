@@ -187,15 +187,11 @@ func (d *Declarer) planServer(ctx context.Context, c change) (p plan, g fleet.Ga
 	if err != nil {
 		return p, g, err
 	}
-	instance, err := fleet.InstanceName(key.Account, n.region.Value.Cluster())
-	if err != nil {
-		return p, g, unrenderable(key, err)
-	}
 	used, err := d.portsInUse(ctx, n.region.Value)
 	if err != nil {
 		return p, g, err
 	}
-	if next.Ports, err = d.assignPorts(ctx, key, n.region.Value, instance, f.keptPorts(prev.Value.Ports, used), used); err != nil {
+	if next.Ports, err = d.assignPorts(ctx, key, n.region.Value, f.keptPorts(prev.Value.Ports, used), used); err != nil {
 		return p, g, err
 	}
 	deployment := latest.Value

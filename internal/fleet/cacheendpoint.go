@@ -122,7 +122,7 @@ func parseEndpointURL(raw string) (*url.URL, error) {
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("%s names no host; %s", quote(raw), such)
 	}
-	if err := checkHost(u.Hostname()); err != nil {
+	if err := CheckHost(u.Hostname()); err != nil {
 		return nil, fmt.Errorf("the host %s %w", quote(u.Hostname()), err)
 	}
 	if err := checkEndpointPort(u); err != nil {

@@ -58,7 +58,7 @@ func checkPattern(pattern string) error {
 	case strings.Contains(zone, "{"):
 		return fmt.Errorf("holds a token behind the first label, so one wildcard certificate could not cover its hosts; write tokens in the first label only, and one template per zone")
 	}
-	return checkHost(sample)
+	return CheckHost(sample)
 }
 
 // RenderHost renders the host of a pattern in this environment. Handles are
@@ -75,7 +75,7 @@ func (e Environment) RenderHost(pattern string, in HostInput) (string, error) {
 	if err != nil {
 		return "", Errorf(CodeInvalid, "host pattern %s cannot be rendered: %v", quote(pattern), err)
 	}
-	if err := checkHost(host); err != nil {
+	if err := CheckHost(host); err != nil {
 		return "", Errorf(CodeInvalid, "host %s, rendered from %s, %v; shorten or change the handle, the cluster id or the pattern", quote(host), quote(pattern), err)
 	}
 	label, _, _ := strings.Cut(host, ".")
@@ -147,8 +147,8 @@ func StaleHost(e Environment, zone, host string) bool {
 	return under && name != "" && !strings.HasSuffix(name, e.Suffix)
 }
 
-// checkHost checks a DNS name (H3).
-func checkHost(host string) error {
+// CheckHost says what keeps a host from being a DNS name (H3).
+func CheckHost(host string) error {
 	if len(host) > maxHost {
 		return fmt.Errorf("has %d characters; a host has at most %d", len(host), maxHost)
 	}

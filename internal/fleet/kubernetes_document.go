@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 )
 
@@ -100,7 +99,11 @@ func (d kubeDocuments) spec() (map[string]any, error) {
 	if l := d.region.Location; l != nil {
 		s[specPoolLatitude], s[specPoolLongitude] = jsonNumber(l.Latitude), jsonNumber(l.Longitude)
 	}
-	list(specClientHostAliases, routedHosts(d.status, hosts))
+	var aliases []any
+	for _, host := range d.status.RoutedHosts(hosts) {
+		aliases = append(aliases, host)
+	}
+	list(specClientHostAliases, aliases)
 	return s, nil
 }
 
@@ -191,32 +194,6 @@ func tolerations(in []Toleration) []any {
 		fields := map[string]string{"key": t.Key, "operator": t.Operator, "value": t.Value, "effect": t.Effect}
 		maps.DeleteFunc(fields, func(_, value string) bool { return value == "" })
 		out = append(out, textObject(fields))
-	}
-	return out
-}
-
-// routedHosts returns the hosts that stay routed beside the declared ones (H8, K7): the
-// published one until the declared one is published in its place, and then the alias that
-// it becomes. So the list is the same before and after the switch, and ends once.
-func routedHosts(status *Status, declared Hosts) []any {
-	if status == nil {
-		return nil
-	}
-	hosts := map[string]bool{}
-	if u, err := url.Parse(status.PublishedURL); err == nil {
-		hosts[u.Hostname()] = true
-	}
-	for _, a := range status.Aliases {
-		if !a.Ended {
-			hosts[a.Host] = true
-		}
-	}
-	for _, h := range []string{"", declared.Public, declared.GRPC, declared.Global} {
-		delete(hosts, h)
-	}
-	var out []any
-	for _, h := range sortedKeys(hosts) {
-		out = append(out, h)
 	}
 	return out
 }

@@ -31,6 +31,9 @@ func InstanceName(accountID, clusterID string) (string, error) {
 	return name, nil
 }
 
+// Instance is the name of an account's instance in the region.
+func (r Region) Instance(account string) (string, error) { return InstanceName(account, r.Cluster()) }
+
 // ParseServerKey parses account/region.
 func ParseServerKey(s string) (ServerKey, error) {
 	account, region, found := strings.Cut(s, "/")

@@ -33,7 +33,7 @@ func Render(e Environment, g Gathered) (Desired, error) {
 	}
 	d := Desired{ImageTag: cmp.Or(latest.ImageTag, g.Intent.ImageTag)}
 	var err error
-	if d.Instance, err = InstanceName(a.ID, r.ClusterID); err != nil {
+	if d.Instance, err = r.Instance(a.ID); err != nil {
 		return fault(err)
 	}
 	if d.Hosts, err = renderHosts(e, a, r, g.Templates); err != nil {
@@ -65,7 +65,7 @@ func Render(e Environment, g Gathered) (Desired, error) {
 // end, and which volumes stay.
 func Remains(e Environment, account string, r Region) (Desired, error) {
 	r = r.WithDefaults()
-	instance, err := InstanceName(account, r.ClusterID)
+	instance, err := r.Instance(account)
 	d := Desired{Instance: instance}
 	switch {
 	case err != nil:

@@ -57,7 +57,7 @@ func (e Environment) checkLiteral(pattern string) error {
 	}
 	host, err := expandHost(pattern, e.Suffix, sampleHost)
 	if err == nil {
-		err = checkHost(host)
+		err = CheckHost(host)
 	}
 	if err != nil {
 		return err

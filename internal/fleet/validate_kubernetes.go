@@ -34,12 +34,12 @@ func (v *Invalid) kubernetes(e Environment, k Kubernetes) {
 	v.number(at+"/replicas", k.Replicas, 0, maxReplicas)
 	if k.Storage != nil {
 		if k.Storage.Class != "" {
-			v.note(at+"/storage/class", checkHost(k.Storage.Class))
+			v.note(at+"/storage/class", CheckHost(k.Storage.Class))
 		}
 		v.quantity(at+"/storage/size", k.Storage.Size)
 	}
 	if k.IngressClass != "" {
-		v.note(at+"/ingress_class", checkHost(k.IngressClass))
+		v.note(at+"/ingress_class", CheckHost(k.IngressClass))
 	}
 	v.nodeSelector(at+"/node_selector", k.NodeSelector)
 	v.count(at+"/tolerations", len(k.Tolerations))
@@ -117,7 +117,7 @@ func (v *Invalid) qualifiedName(pointer, what, key string) {
 	if !prefixed {
 		name = key
 	}
-	if !qualifiedFormat.MatchString(name) || (prefixed && checkHost(prefix) != nil) {
+	if !qualifiedFormat.MatchString(name) || (prefixed && CheckHost(prefix) != nil) {
 		v.Add(pointer, "%s is no %s; use at most 63 letters, digits and . _ -, starting and ending with a letter or digit, with an optional prefix such as example.com/", quote(key), what)
 	}
 }

@@ -151,5 +151,5 @@ func isAddress(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil {
 		return true
 	}
-	return checkHost(strings.TrimSuffix(s, ".")) == nil
+	return CheckHost(strings.TrimSuffix(s, ".")) == nil
 }

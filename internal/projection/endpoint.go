@@ -2,7 +2,6 @@ package projection
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -115,7 +114,7 @@ func (t *turn) done() {
 // publish switches the published url in one write and keeps the old host routed for
 // the alias period (H8, P15).
 func (t *turn) publish(url string) {
-	if old, host := hostOf(t.s.PublishedURL), hostOf(url); old != "" && old != host {
+	if old, host := fleet.HostOf(t.s.PublishedURL), fleet.HostOf(url); old != "" && old != host {
 		until := t.in.Now.Add(t.in.AliasPeriod)
 		t.s.Aliases = slices.DeleteFunc(t.s.Aliases, func(a fleet.Alias) bool { return a.Host == old || a.Host == host })
 		t.s.Aliases = append(t.s.Aliases, fleet.Alias{Host: old, Until: &until})
@@ -123,33 +122,11 @@ func (t *turn) publish(url string) {
 	t.s.PublishedURL = url
 }
 
-func hostOf(url string) string {
-	_, rest, _ := strings.Cut(url, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	host, _, _ = strings.Cut(host, ":")
-	return host
-}
-
 // freed are the hosts that the server led clients to before the turn and does not now:
 // those of aliases whose period is over. A host that it is declared to have stays its own.
 func freed(prev *fleet.Status, s fleet.Status, declared fleet.Hosts) []string {
-	if prev == nil {
-		return nil
-	}
-	kept := []string{"", hostOf(s.PublishedURL), declared.Public, declared.GRPC, declared.Global}
-	for _, a := range s.Aliases {
-		kept = append(kept, a.Host)
-	}
-	var hosts []string
-	for _, a := range prev.Aliases {
-		if !slices.Contains(kept, a.Host) {
-			hosts = append(hosts, a.Host)
-		}
-	}
-	if old := hostOf(prev.PublishedURL); !slices.Contains(kept, old) && !slices.Contains(hosts, old) {
-		hosts = append(hosts, old)
-	}
-	return hosts
+	kept := s.ClientHosts()
+	return slices.DeleteFunc(prev.ClientHosts(), func(host string) bool { return declared.Has(host) || slices.Contains(kept, host) })
 }
 
 // endAliases ends the aliases whose period is over. What routes them is asked first: a

@@ -198,10 +198,10 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		fail(st.Clock.Since != nil && !st.Clock.Expired && st.Runtime.Refusal == nil && s.now.Sub(*st.Clock.Since)+st.Clock.Accrued.Std() >= limit && st.Status != fleet.StatusFailed, "the stall clock has run out unnoticed")
 		fail(st.Clock.Expired && st.ServingImageTag != in.Intent.ImageTag && st.Status != fleet.StatusFailed, "a stalled server that never served the image is %s", st.Status)
 	}
-	kept := []string{hostOf(st.PublishedURL), in.Desired.Hosts.Public}
+	kept := []string{fleet.HostOf(st.PublishedURL), in.Desired.Hosts.Public}
 	for _, a := range st.Aliases {
 		kept = append(kept, a.Host)
-		fail(a.Until == nil || !a.Until.After(s.now) != a.Ended || a.Ended && !s.kube || a.Host == hostOf(st.PublishedURL), "alias %s of a server that publishes %s is kept until %v", a.Host, st.PublishedURL, a.Until)
+		fail(a.Until == nil || !a.Until.After(s.now) != a.Ended || a.Ended && !s.kube || a.Host == fleet.HostOf(st.PublishedURL), "alias %s of a server that publishes %s is kept until %v", a.Host, st.PublishedURL, a.Until)
 	}
 	for _, host := range out.Freed {
 		fail(slices.Contains(kept, host) || deleting, "%s is given back and still used", host)

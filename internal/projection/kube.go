@@ -155,22 +155,7 @@ func (t *turn) fits(p *fleet.Plan) bool {
 // rendersAnew reports whether the turn changes what the server renders to: the hosts that
 // stay routed beside the declared ones (K7). Nothing else asks for the turn that sees it.
 func rendersAnew(in Input, s fleet.Status) bool {
-	return in.kubernetes() && in.Prev != nil && !slices.Equal(led(*in.Prev, in.Desired.Hosts), led(s, in.Desired.Hosts)) && in.rule(RuleK7Rerender)
-}
-
-// led are the hosts beside the declared ones that lead clients to the server, sorted.
-func led(s fleet.Status, declared fleet.Hosts) []string {
-	hosts := []string{hostOf(s.PublishedURL)}
-	for _, a := range s.Aliases {
-		if !a.Ended {
-			hosts = append(hosts, a.Host)
-		}
-	}
-	hosts = slices.DeleteFunc(hosts, func(h string) bool {
-		return h == "" || h == declared.Public || h == declared.GRPC || h == declared.Global
-	})
-	slices.Sort(hosts)
-	return slices.Compact(hosts)
+	return in.kubernetes() && in.Prev != nil && !slices.Equal(in.Prev.RoutedHosts(in.Desired.Hosts), s.RoutedHosts(in.Desired.Hosts)) && in.rule(RuleK7Rerender)
 }
 
 // withdrawn reports whether the KuraInstance routes no more hosts than its document says,

@@ -54,7 +54,7 @@ func (r *rename) input() Input {
 // probe answers on the hosts that the object routes.
 func (r *rename) probe(url string) fleet.ProbeObservation {
 	p := fleet.ProbeObservation{URL: url, Begun: r.now, Reason: fleet.ReasonReady, Ready: true}
-	if host := hostOf(url); host == r.down || !slices.Contains(r.routed(), host) {
+	if host := fleet.HostOf(url); host == r.down || !slices.Contains(r.routed(), host) {
 		p.Ready, p.Reason = false, fleet.ReasonNotResolvable
 	}
 	return p

@@ -73,7 +73,7 @@ const kubeName = "kura-acme-eu"
 func (s *sim) document(d *fleet.Desired) {
 	var aliases []string
 	if s.status != nil {
-		aliases = led(*s.status, d.Hosts)
+		aliases = s.status.RoutedHosts(d.Hosts)
 	}
 	d.Revision = fmt.Sprintf("%s/%s/%d/%s", s.intent.ImageTag, s.latest.RestartMark, s.doc, strings.Join(aliases, "+"))
 	d.Kubernetes = &fleet.KubeDocument{Cluster: "local", Namespace: "kura", Name: kubeName, Revision: d.Revision, Force: s.force, Spec: map[string]any{"image": imageOf(d.Revision)}}

@@ -185,7 +185,7 @@ func (n *namespace) bare(instance string) fleet.KubeDocument {
 
 // Fresh implements Observer.
 func (n *namespace) Fresh(ctx context.Context, g fleet.Gathered) error {
-	instance, err := fleet.InstanceName(g.Intent.Account, g.Region.Cluster())
+	instance, err := g.Region.Instance(g.Intent.Account)
 	if err != nil {
 		return nil // the turn will say why it sees nothing
 	}

@@ -106,7 +106,7 @@ func (n *namespace) declared(i fleet.KubeInstance) bool {
 		if !ok || g.Region == nil || g.Region.Target() != n.target() {
 			return false
 		}
-		name, err := fleet.InstanceName(key.Account, g.Region.Cluster())
+		name, err := g.Region.Instance(key.Account)
 		return err == nil && name == i.Name
 	})
 }

@@ -80,6 +80,22 @@ func (v *View) ServersOfAccount(id string) []fleet.ServerKey {
 	return v.state.whole(v.state.byAccount[id])
 }
 
+// RenderedFrom returns the servers that are rendered from what an update changed.
+func (v *View) RenderedFrom(u Update) []fleet.ServerKey {
+	switch u.Kind {
+	case KindIntent:
+		return []fleet.ServerKey{u.Key}
+	case KindAccount:
+		return v.ServersOfAccount(u.Name)
+	case KindRegion:
+		return v.ServersOfRegion(u.Name)
+	case KindTemplate:
+		return v.ServerKeys()
+	case KindSchema, KindStatus, KindTry, KindClaims, KindDeployment, KindEvent, KindToken, KindReservation, KindReference, KindLock, KindLeader, KindEndpoint, KindAnchor, KindCluster:
+	}
+	return nil
+}
+
 // Accounts returns all accounts, in no order.
 func (v *View) Accounts() []fleet.Account {
 	v.mu.RLock()

@@ -40,12 +40,10 @@ func (c *changes) take(view *store.View, u store.Update) {
 	var keys []fleet.ServerKey
 	everything := false
 	switch u.Kind {
-	case store.KindIntent, store.KindStatus, store.KindDeployment:
+	case store.KindStatus, store.KindDeployment:
 		keys = []fleet.ServerKey{u.Key}
-	case store.KindAccount:
-		keys = view.ServersOfAccount(u.Name)
-	case store.KindRegion:
-		keys = view.ServersOfRegion(u.Name)
+	case store.KindIntent, store.KindAccount, store.KindRegion:
+		keys = view.RenderedFrom(u)
 	case store.KindTemplate:
 		everything = true
 	case store.KindEvent:

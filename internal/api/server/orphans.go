@@ -134,7 +134,7 @@ func (l *lost) owned(at api.UnreadableEndpoint, k fleet.KubeInstance) bool {
 	if r.Kubernetes == nil || r.Kubernetes.Cluster != at.Cluster || r.Kubernetes.Namespace != at.Namespace {
 		return false
 	}
-	name, err := fleet.InstanceName(k.Account, r.ClusterID)
+	name, err := r.Instance(k.Account)
 	return err == nil && name == k.Name && l.declared[fleet.ServerKey{Account: k.Account, Region: k.Region}]
 }
 
