@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
 
 // admission gives out the places of each region's max_unsettled (G4). A place is held
@@ -60,19 +61,19 @@ func (a *admission) ask(key fleet.ServerKey, urgent bool, most int) bool {
 
 // report says after each turn where the server stands. It returns the servers that may
 // ask again because places became free. most is 0 where it is not known.
-func (a *admission) report(key fleet.ServerKey, unsettled, waits bool, most int) []fleet.ServerKey {
+func (a *admission) report(key fleet.ServerKey, out projection.Output, most int) []fleet.ServerKey {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.region(key.Region)
 	if most > 0 {
 		p.most = most
 	}
-	if unsettled {
+	if out.Unsettled {
 		p.held[key] = true
 	} else {
 		delete(p.held, key)
 	}
-	if !waits {
+	if !out.WantsAdmission {
 		p.leave(key)
 	}
 	return p.next(key)

@@ -146,7 +146,7 @@ func due(p *fleet.Plan, now time.Time, live bool) bool {
 
 // afterwards arranges what the turn waits for: a place, a look, a time.
 func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out projection.Output) {
-	r.kick(r.admission.report(key, out.Unsettled, out.WantsAdmission, in.Region.MaxUnsettled))
+	r.kick(r.admission.report(key, out, in.Region.MaxUnsettled))
 	for _, o := range r.observers(r.site(in.Region)) {
 		o.Follow(in, out)
 	}
@@ -328,7 +328,7 @@ func (r *Reconciler) whereabouts(key fleet.ServerKey) whereabouts {
 func (r *Reconciler) recount() {
 	for _, key := range r.cfg.Store.ServerKeys() {
 		if g, ok := r.cfg.Store.Stored(key); ok && g.Status != nil && projection.Unsettled(*g.Status) {
-			r.admission.report(key, true, false, 0)
+			r.admission.report(key, projection.Output{Unsettled: true}, 0)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (unprobed) Answers(string, string) (ready, known bool) { return false, fals
 // resolved is an endpoint with its place among the others.
 type resolved struct {
 	api.Endpoint
-	rank int
+	failed bool // when it was asked last
 }
 
 // Ranks of endpoints: what answers comes first, and what nobody has asked yet may well
@@ -47,7 +47,7 @@ func (s *Server) listEndpoints(ctx context.Context, in *struct{ IDPath }) (*list
 		return nil, err
 	}
 	all := append(s.derivedEndpoints(in.ID), s.declaredEndpoints(in.ID)...)
-	slices.SortStableFunc(all, func(a, b resolved) int { return cmp.Compare(a.rank, b.rank) })
+	slices.SortStableFunc(all, func(a, b resolved) int { return cmp.Compare(a.rank(), b.rank()) })
 	out := &listOutput[api.Endpoint]{api.List[api.Endpoint]{Items: []api.Endpoint{}}}
 	for _, e := range all {
 		out.Body.Items = append(out.Body.Items, e.Endpoint)
@@ -63,10 +63,9 @@ func (s *Server) derivedEndpoints(account string) []resolved {
 		if g.Intent.Deleting != nil || g.Status == nil || g.Status.PublishedURL == "" || foreign(g.Status) {
 			continue
 		}
-		ready := is(g.Status, fleet.ConditionEndpointReady, fleet.True)
 		all = append(all, resolved{
-			api.Endpoint{URL: g.Status.PublishedURL, Technology: fleet.TechnologyKura, Region: g.Intent.Region, Ready: ready},
-			rank(ready, is(g.Status, fleet.ConditionEndpointReady, fleet.False)),
+			api.Endpoint{URL: g.Status.PublishedURL, Technology: fleet.TechnologyKura, Region: g.Intent.Region, Ready: is(g.Status, fleet.ConditionEndpointReady, fleet.True)},
+			is(g.Status, fleet.ConditionEndpointReady, fleet.False),
 		})
 	}
 	return all
@@ -77,16 +76,16 @@ func (s *Server) declaredEndpoints(account string) []resolved {
 	var all []resolved
 	for _, e := range s.view.CacheEndpoints(account) {
 		ready, known := s.declared.Answers(account, e.URL)
-		all = append(all, resolved{api.Endpoint{URL: e.URL, Technology: e.Technology, Ready: ready}, rank(ready, known && !ready)})
+		all = append(all, resolved{api.Endpoint{URL: e.URL, Technology: e.Technology, Ready: ready}, known && !ready})
 	}
 	return all
 }
 
-func rank(ready, failed bool) int {
+func (e resolved) rank() int {
 	switch {
-	case ready:
+	case e.Ready:
 		return rankReady
-	case failed:
+	case e.failed:
 		return rankFailed
 	}
 	return rankUnknown
