@@ -99,8 +99,8 @@ func (a *anchors) store(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// keep stores the anchors until ctx ends, and tells what was denied meanwhile.
-func (a *anchors) keep(ctx context.Context) {
+// run stores the anchors until ctx ends, and tells what was denied meanwhile.
+func (a *anchors) run(ctx context.Context) {
 	ticker := time.NewTicker(anchorEvery)
 	defer ticker.Stop()
 	said := false

@@ -28,9 +28,9 @@ const campaignAgain = time.Second
 // catchUpWithin is how long a new leader may take to read what earlier ones stored.
 const catchUpWithin = 5 * time.Second
 
-// mandate is what runs while this kurad leads: turns, and the probes and listings that they
+// leaderTerm is what runs while this kurad leads: turns, and the probes and listings that they
 // look at. The others of its store only answer the API (G2).
-type mandate struct {
+type leaderTerm struct {
 	kv.Leadership
 	loop    *reconcile.Reconciler
 	watcher *readiness.Endpoints[fleet.ServerKey]
@@ -39,10 +39,10 @@ type mandate struct {
 }
 
 // Lost implements reconcile.Leadership.
-func (t *mandate) Lost() <-chan struct{} { return t.lost }
+func (t *leaderTerm) Lost() <-chan struct{} { return t.lost }
 
 // Valid implements reconcile.Leadership.
-func (t *mandate) Valid() bool {
+func (t *leaderTerm) Valid() bool {
 	select {
 	case <-t.lost:
 		return false
@@ -52,7 +52,7 @@ func (t *mandate) Valid() bool {
 }
 
 // end says that the leadership is lost, whoever notices first.
-func (t *mandate) end() { t.once.Do(func() { close(t.lost) }) }
+func (t *leaderTerm) end() { t.once.Do(func() { close(t.lost) }) }
 
 // presence is what a leader says of itself to the others.
 type presence struct {
@@ -92,7 +92,7 @@ func (d *daemon) lead(ctx context.Context) error {
 	for ctx.Err() == nil {
 		leadership, err := d.store.Campaign(ctx, d.records.LeaderPrefix(), self)
 		if err == nil {
-			err = d.serveMandate(ctx, leadership)
+			err = d.serveTerm(ctx, leadership)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -112,9 +112,9 @@ func (d *daemon) lead(ctx context.Context) error {
 	return nil
 }
 
-// serveMandate leads until ctx ends or the leadership is lost. It begins with a view that
+// serveTerm leads until ctx ends or the leadership is lost. It begins with a view that
 // shows everything that earlier leaders stored.
-func (d *daemon) serveMandate(ctx context.Context, leadership kv.Leadership) error {
+func (d *daemon) serveTerm(ctx context.Context, leadership kv.Leadership) error {
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
@@ -122,7 +122,7 @@ func (d *daemon) serveMandate(ctx context.Context, leadership kv.Leadership) err
 			d.log.Warn("could not give up the leadership; it runs out by itself", "error", err)
 		}
 	}()
-	t := &mandate{Leadership: leadership, lost: make(chan struct{})}
+	t := &leaderTerm{Leadership: leadership, lost: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	over := make(chan struct{})
@@ -150,8 +150,8 @@ func (d *daemon) serveMandate(ctx context.Context, leadership kv.Leadership) err
 		Leadership: t, Runtimes: d.runtimes.loop(), Clusters: d.runtimes.clusterLoop(), ReadFailure: d.runtimes.readFailure, Log: d.log.Named("reconcile"),
 		Tick: d.options.tick, NewPort: d.declare.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
 	})
-	d.mandate.Store(t) // first: a change that is heard from now on must find the loop
-	defer d.mandate.Store(nil)
+	d.term.Store(t) // first: a change that is heard from now on must find the loop
+	defer d.term.Store(nil)
 	group.Go(func() error { t.watcher.Run(ctx); return nil })
 	group.Go(func() error { d.declared.Run(ctx); return nil })
 	group.Go(func() error { d.declare.GiveBackEvery(ctx, time.Hour); return nil })
@@ -164,17 +164,17 @@ func (d *daemon) serveMandate(ctx context.Context, leadership kv.Leadership) err
 	return err
 }
 
-// standing is the mandate that runs, nil while another kurad leads.
-type standing struct {
-	atomic.Pointer[mandate]
+// currentTerm is the term that runs, nil while another kurad leads.
+type currentTerm struct {
+	atomic.Pointer[leaderTerm]
 	records *store.Records
 }
 
 // Leads implements server.Leader.
-func (s *standing) Leads() bool { return s.now() != nil }
+func (s *currentTerm) Leads() bool { return s.now() != nil }
 
-// now returns the mandate that holds; one whose tasks only end is no mandate any more.
-func (s *standing) now() *mandate {
+// now returns the term that holds; one whose tasks only end is none any more.
+func (s *currentTerm) now() *leaderTerm {
 	if t := s.Load(); t != nil && t.Valid() {
 		return t
 	}
@@ -182,7 +182,7 @@ func (s *standing) now() *mandate {
 }
 
 // Address implements server.Leader.
-func (s *standing) Address(ctx context.Context) (string, error) {
+func (s *currentTerm) Address(ctx context.Context) (string, error) {
 	value, ok, err := s.records.Leader(ctx)
 	if err != nil || !ok {
 		return "", err
@@ -195,7 +195,7 @@ func (s *standing) Address(ctx context.Context) (string, error) {
 }
 
 // ObserveNow implements server.Turns.
-func (s *standing) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
+func (s *currentTerm) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
 	t := s.now()
 	if t == nil {
 		return fleet.Errorf(fleet.CodeUnavailable, "server %s is not looked at: another kurad leads and does not answer", key)
@@ -204,7 +204,7 @@ func (s *standing) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
 }
 
 // Memory implements server.Turns.
-func (s *standing) Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int) {
+func (s *currentTerm) Memory(key fleet.ServerKey) (lastObserved time.Time, failedReads int) {
 	if t := s.now(); t != nil {
 		return t.loop.Memory(key)
 	}
@@ -212,7 +212,7 @@ func (s *standing) Memory(key fleet.ServerKey) (lastObserved time.Time, failedRe
 }
 
 // Beyond implements server.Turns.
-func (s *standing) Beyond(g fleet.Gathered) *fleet.Status {
+func (s *currentTerm) Beyond(g fleet.Gathered) *fleet.Status {
 	if t := s.now(); t != nil {
 		return t.loop.Beyond(g)
 	}
@@ -220,7 +220,7 @@ func (s *standing) Beyond(g fleet.Gathered) *fleet.Status {
 }
 
 // Waits implements server.Turns.
-func (s *standing) Waits(key fleet.ServerKey) string {
+func (s *currentTerm) Waits(key fleet.ServerKey) string {
 	if t := s.now(); t != nil {
 		return t.loop.Waits(key)
 	}
@@ -228,7 +228,7 @@ func (s *standing) Waits(key fleet.ServerKey) string {
 }
 
 // kick makes turns due, where this kurad leads.
-func (s *standing) kick(keys ...fleet.ServerKey) {
+func (s *currentTerm) kick(keys ...fleet.ServerKey) {
 	if t := s.now(); t != nil {
 		for _, key := range keys {
 			t.loop.Kick(key)

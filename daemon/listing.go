@@ -115,7 +115,7 @@ func (r *runtimes) Adoptable(ctx context.Context, endpoint, id string) error {
 }
 
 // Listings implements server.Turns.
-func (s *standing) Listings() []fleet.Listing {
+func (s *currentTerm) Listings() []fleet.Listing {
 	if t := s.Load(); t != nil {
 		return t.loop.Listings()
 	}
@@ -123,7 +123,7 @@ func (s *standing) Listings() []fleet.Listing {
 }
 
 // KubeListings implements server.Turns.
-func (s *standing) KubeListings() []fleet.KubeListing {
+func (s *currentTerm) KubeListings() []fleet.KubeListing {
 	if t := s.Load(); t != nil {
 		return t.loop.KubeListings()
 	}

@@ -37,7 +37,7 @@ func tokenRecoverCommand() *cobra.Command {
 			if _, err := os.Stat(dataDir); err != nil {
 				return fmt.Errorf("find the data directory: %w; name it with --data-dir", err)
 			}
-			if err := checkHome(dataDir, environment); err != nil {
+			if err := checkDataDir(dataDir, environment); err != nil {
 				return err
 			}
 			log, err := audit.Open(audit.Config{Path: cmp.Or(auditLog, filepath.Join(dataDir, auditFile))})

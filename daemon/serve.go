@@ -135,7 +135,7 @@ type daemon struct {
 	prober     *readiness.Prober
 	declared   *declaredProbes
 	runtimes   *runtimes
-	mandate    standing // what runs while this kurad leads
+	term       currentTerm // what runs while this kurad leads
 	declare    *declare.Declarer
 	api        *server.Server
 	audit      *audit.Trail
@@ -188,7 +188,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if err := o.tls.check(o.listen); err != nil {
 		return nil, err
 	}
-	if err := checkHome(o.dataDir, env.Name); err != nil {
+	if err := checkDataDir(o.dataDir, env.Name); err != nil {
 		return nil, err
 	}
 	d := &daemon{options: o, log: log, env: env, runtimes: rts}
@@ -220,7 +220,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if err = records.Prepare(ctx); err != nil {
 		return nil, fmt.Errorf("prepare the store: %w", err)
 	}
-	if err = takeHome(o.dataDir, env.Name); err != nil {
+	if err = claimDataDir(o.dataDir, env.Name); err != nil {
 		return nil, err
 	}
 	if !o.store.shared() {
@@ -239,7 +239,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	}
 	d.prober = readiness.NewProber(readiness.Config{Resolver: o.resolver, AllowCIDR: allow, RootCAs: roots})
 	d.declared = &declaredProbes{view: d.view, probe: d.prober.Probe}
-	d.mandate.records = records
+	d.term.records = records
 	if d.advertised, err = advertised(o, d.listener.Addr(), d.url()); err != nil {
 		return nil, err
 	}
@@ -248,12 +248,12 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	}
 	tokens := server.NewTokens(records, time.Now)
 	d.declare = declare.New(declare.Config{
-		Records: records, View: d.view, Environment: env, Runtimes: rts, Turns: &d.mandate,
+		Records: records, View: d.view, Environment: env, Runtimes: rts, Turns: &d.term,
 		Logger: log.Named("declare"), Now: time.Now, AliasPeriod: o.aliasPeriod,
 	})
 	d.api, err = server.New(server.Config{
-		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.mandate, Runtimes: rts, Declare: d.declare, Declared: d.declared,
-		Leader: &d.mandate, PeerTLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: peers},
+		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.term, Runtimes: rts, Declare: d.declare, Declared: d.declared,
+		Leader: &d.term, PeerTLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: peers},
 		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now,
 	})
 	if err != nil {
@@ -288,13 +288,13 @@ func (d *daemon) run(ctx context.Context) error {
 		stop()
 		return errors.Join(err, group.Wait())
 	}
-	cancel := d.view.Subscribe(d.heard)
+	cancel := d.view.Subscribe(d.onUpdate)
 	defer cancel()
 	d.runtimes.expect(d.view.Identities())
 
 	http := server.HTTPServer(d.listener.Addr().String(), d.api, d.log.Named("http"))
 	group.Go(func() error { return d.lead(ctx) })
-	group.Go(func() error { d.anchors.keep(ctx); return nil })
+	group.Go(func() error { d.anchors.run(ctx); return nil })
 	group.Go(func() error {
 		if err := http.Serve(d.listener); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("serve the API: %w", err)
@@ -336,16 +336,16 @@ func (d *daemon) run(ctx context.Context) error {
 	return err
 }
 
-// heard makes the turns due that a change of a record concerns. A change of a status
+// onUpdate makes the turns due that a change of a record concerns. A change of a status
 // causes none: a turn that stores a runnable plan says so itself.
-func (d *daemon) heard(u store.Update) {
+func (d *daemon) onUpdate(u store.Update) {
 	if u.Kind == store.KindCluster {
 		if cluster, namespace, ok := strings.Cut(u.Name, "/"); ok && u.Deleted {
 			d.runtimes.expect([]fleet.KubeIdentity{{Cluster: cluster, Namespace: namespace}})
 		}
 		d.runtimes.expect(d.view.Identities())
 	}
-	d.mandate.kick(d.view.RenderedFrom(u)...)
+	d.term.kick(d.view.RenderedFrom(u)...)
 }
 
 func (d *daemon) close() {

@@ -192,7 +192,7 @@ func restoreSnapshot(ctx context.Context, path, environment, dataDir string, in 
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return info, err
 	}
-	if err := checkHome(dataDir, environment); err != nil {
+	if err := checkDataDir(dataDir, environment); err != nil {
 		return info, err
 	}
 	s, err := in.open(ctx, dataDir, environment, hclog.NewNullLogger())

@@ -38,28 +38,28 @@ func (o *storeOptions) shared() bool { return len(o.cluster.Endpoints) > 0 }
 // audit log are one environment's, wherever the records are.
 const environmentFile = "environment"
 
-// checkHome refuses the data directory of another environment, before anything in it is
+// checkDataDir refuses the data directory of another environment, before anything in it is
 // opened or written.
-func checkHome(dataDir, environment string) error {
+func checkDataDir(dataDir, environment string) error {
 	text, err := os.ReadFile(filepath.Join(dataDir, environmentFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read whose data directory it is: %w", err)
 	}
 	if holds := strings.TrimSpace(string(text)); holds != "" && holds != environment {
-		return anothers(dataDir, holds, environment)
+		return ofAnotherEnvironment(dataDir, holds, environment)
 	}
 	return nil
 }
 
-// takeHome says whose the data directory is from now on.
-func takeHome(dataDir, environment string) error {
+// claimDataDir says whose the data directory is from now on.
+func claimDataDir(dataDir, environment string) error {
 	if err := os.WriteFile(filepath.Join(dataDir, environmentFile), []byte(environment+"\n"), 0o600); err != nil {
 		return fmt.Errorf("say whose data directory it is: %w", err)
 	}
 	return nil
 }
 
-func anothers(dataDir, holds, environment string) error {
+func ofAnotherEnvironment(dataDir, holds, environment string) error {
 	return fmt.Errorf("data directory %s: this store holds environment %q and not %q; correct --environment, or give another --data-dir", dataDir, holds, environment)
 }
 
@@ -77,7 +77,7 @@ func (o *storeOptions) open(ctx context.Context, dataDir, environment string, lo
 		}
 		there, err := store.Environments(ctx, s)
 		if err == nil && len(there) > 0 && !slices.Contains(there, environment) {
-			err = anothers(dataDir, there[0], environment)
+			err = ofAnotherEnvironment(dataDir, there[0], environment)
 		}
 		if err != nil {
 			return nil, errors.Join(err, s.Close())

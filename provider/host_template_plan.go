@@ -40,7 +40,7 @@ func planHostTemplate(ctx context.Context, s *session, req resource.ModifyPlanRe
 // serves returns the environment that the daemon serves, with every suffix that
 // shares its zone; false where the daemon has not answered.
 func (s *session) serves() (fleet.Environment, bool) {
-	if s.ask() == nil {
+	if s.answering() == nil {
 		return fleet.Environment{}, false
 	}
 	v := s.met()

@@ -37,7 +37,7 @@ func protectServer(ctx context.Context, s *session, req resource.ModifyPlanReque
 	if resp.Diagnostics.HasError() || !state.DeletionProtection.ValueBool() {
 		return
 	}
-	if client := s.ask(); client != nil {
+	if client := s.answering(); client != nil {
 		v, err := client.GetServer(ctx, state.key(), api.GetOptions{})
 		if has(err, fleet.CodeNotFound) || err == nil && !v.Served {
 			return
@@ -55,7 +55,7 @@ func previewServer(ctx context.Context, s *session, req resource.ModifyPlanReque
 	if req.Plan.Raw.IsNull() || resp.Diagnostics.HasError() || resp.Plan.Raw.Equal(req.State.Raw) {
 		return
 	}
-	client := s.ask()
+	client := s.answering()
 	if client == nil {
 		return
 	}

@@ -131,9 +131,9 @@ func (s *session) use(ctx context.Context, what string, diags *diag.Diagnostics)
 	return s.client
 }
 
-// ask returns the client where a plan may ask the daemon something that it can do
+// answering returns the client where a plan may ask the daemon something that it can do
 // without; nil where the daemon has not answered before.
-func (s *session) ask() *api.Client {
+func (s *session) answering() *api.Client {
 	if s == nil || len(s.unknown) > 0 || s.met() == nil {
 		return nil
 	}

@@ -54,13 +54,13 @@ func problem(code fleet.Code, detail string) http.HandlerFunc {
 
 func TestSession_asksTheDaemonOnceWhoItIs(t *testing.T) {
 	s, asked := sessionWith(t, version(api.VersionInfo{Environment: "staging", Suffix: "-staging", Suffixes: fleet.DefaultSuffixes(), APIVersion: api.APIVersion}))
-	if s.ask() != nil {
+	if s.answering() != nil {
 		t.Error("a plan would rely on a daemon that has not answered yet")
 	}
 	var diags diag.Diagnostics
 	s.meet(t.Context(), &diags)
 	for range 3 {
-		if s.use(t.Context(), "Read", &diags) == nil || s.ask() == nil {
+		if s.use(t.Context(), "Read", &diags) == nil || s.answering() == nil {
 			t.Error("no client")
 		}
 	}
@@ -87,7 +87,7 @@ func TestSession_aDaemonOfAnotherEnvironmentIsRefused(t *testing.T) {
 		if at, ok := diags[0].(diag.DiagnosticWithPath); !ok || !at.Path().Equal(path.Root("environment")) {
 			t.Errorf("%s: not at environment: %v", name, diags[0])
 		}
-		if s.ask() != nil || s.use(t.Context(), "Read", &diags) != nil {
+		if s.answering() != nil || s.use(t.Context(), "Read", &diags) != nil {
 			t.Errorf("%s: it would be used", name)
 		}
 	}

@@ -113,7 +113,7 @@ func TestConfigure_unknownSettingsFailOnlyWhenACallIsNeeded(t *testing.T) {
 		if got.use(t.Context(), "Read server acme/eu", &diags) != nil || len(diags) != 1 || !strings.Contains(diags[0].Summary(), "endpoint is not known yet") {
 			t.Errorf("a call with an unknown endpoint: %v", diags)
 		}
-		if got.ask() != nil {
+		if got.answering() != nil {
 			t.Error("a plan would ask a daemon that is not known yet")
 		}
 	}

@@ -145,7 +145,7 @@ func (r *stored[M]) dryRun(ctx context.Context, req resource.ModifyPlanRequest, 
 	if req.Plan.Raw.IsNull() || resp.Diagnostics.HasError() || !req.Config.Raw.IsFullyKnown() {
 		return m, nil, nil
 	}
-	client := r.session.ask()
+	client := r.session.answering()
 	if client == nil {
 		return m, nil, nil
 	}

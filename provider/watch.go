@@ -49,8 +49,8 @@ type news struct {
 	err  error             // the poll is over
 }
 
-// tell replaces what was not heard yet.
-func (w *waiter) tell(n news) {
+// replace replaces what was not heard yet.
+func (w *waiter) replace(n news) {
 	select {
 	case <-w.news:
 	default:
@@ -173,7 +173,7 @@ func (w *watches) spread(r *watch, changes api.ServerChanges) {
 	defer w.mu.Unlock()
 	for me := range r.waiters {
 		if v, ok := views[me.key]; ok || changes.Full {
-			me.tell(news{view: v})
+			me.replace(news{view: v})
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (w *watches) end(region string, r *watch, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for me := range r.waiters {
-		me.tell(news{err: err})
+		me.replace(news{err: err})
 	}
 	if w.regions[region] == r {
 		delete(w.regions, region)

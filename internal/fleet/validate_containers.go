@@ -271,16 +271,16 @@ func (v *Invalid) endpoints(r Region) {
 		}
 	}
 	if public := found[EndpointPublic]; len(public) != 1 {
-		v.Add(at, `exactly one port must have endpoint = "public", for it is the server's url; %s`, tell(public))
+		v.Add(at, `exactly one port must have endpoint = "public", for it is the server's url; %s`, keepOne(public))
 	}
 	if grpc := found[EndpointGRPC]; len(grpc) > 1 {
-		v.Add(at, `at most one port may have endpoint = "grpc"; %s`, tell(grpc))
+		v.Add(at, `at most one port may have endpoint = "grpc"; %s`, keepOne(grpc))
 	} else if len(grpc) == 0 && r.Hosts.GRPC != "" {
 		v.Add("/hosts/grpc", `declares a host that no port serves; give one port of the services endpoint = "grpc" or leave the host out`)
 	}
 }
 
-func tell(keys []string) string {
+func keepOne(keys []string) string {
 	if len(keys) == 0 {
 		return "none has; mark one"
 	}

@@ -49,14 +49,14 @@ func Open(cfg Config, env fleet.Environment, log hclog.Logger) (*Endpoint, error
 	}, nil
 }
 
-// meetWithin bounds how long one call asks for the version of the engine's API while others
+// negotiateWithin bounds how long one call asks for the version of the engine's API while others
 // wait for it.
-const meetWithin = 5 * time.Second
+const negotiateWithin = 5 * time.Second
 
-// meet agrees with the engine on the version of its API, once. The client would do it at its
+// negotiate agrees with the engine on the version of its API, once. The client would do it at its
 // first call, under a lock that heeds no context: one call that hangs would hold up all others
 // for ever (G9). So whatever talks to the engine meets it first.
-func (e *Endpoint) meet(ctx context.Context) error {
+func (e *Endpoint) negotiate(ctx context.Context) error {
 	if e.met.Load() {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (e *Endpoint) meet(ctx context.Context) error {
 	if e.met.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, meetWithin)
+	ctx, cancel := context.WithTimeout(ctx, negotiateWithin)
 	defer cancel()
 	if _, err := e.engine.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
 		return err

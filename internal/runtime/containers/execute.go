@@ -87,7 +87,7 @@ func (r run) adopted(id string, who owner) bool {
 // inspect looks at a container by id or name. Without a container the error is not
 // found; with one, its Config and State are set.
 func (e *Endpoint) inspect(ctx context.Context, ref string) (*container.InspectResponse, error) {
-	if err := e.meet(ctx); err != nil {
+	if err := e.negotiate(ctx); err != nil {
 		return nil, err
 	}
 	seen, err := e.engine.ContainerInspect(ctx, ref, client.ContainerInspectOptions{})

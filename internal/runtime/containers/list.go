@@ -18,7 +18,7 @@ import (
 // It is one listing; only ours that have no process are looked at one by one, for how they
 // ended. Ours are those that our labels say, and those with one of the adopted ids.
 func (e *Endpoint) List(ctx context.Context, adopted ...string) ([]fleet.Container, error) {
-	if err := e.meet(ctx); err != nil {
+	if err := e.negotiate(ctx); err != nil {
 		return nil, fmt.Errorf("list containers of endpoint %q: %w", e.cfg.Name, err)
 	}
 	listed, err := e.engine.ContainerList(ctx, client.ContainerListOptions{All: true})

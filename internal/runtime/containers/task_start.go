@@ -22,7 +22,7 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 	case fleet.ContainerRunning:
 		return done(seen.ID)
 	case fleet.ContainerPaused:
-		return r.goOn(ctx, seen)
+		return r.unpause(ctx, seen)
 	case fleet.ContainerCreated, fleet.ContainerExited:
 	}
 	// A folder may have become a link to elsewhere since the container was made, and may
@@ -59,8 +59,8 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 	return o
 }
 
-// goOn unpauses the container, whoever paused it (C2).
-func (r run) goOn(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
+// unpause lets the container go on, whoever paused it (C2).
+func (r run) unpause(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
 	_, err := r.engine.ContainerUnpause(ctx, seen.ID, client.ContainerUnpauseOptions{})
 	if err == nil {
 		return done(seen.ID)

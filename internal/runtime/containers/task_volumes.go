@@ -38,7 +38,7 @@ func (r run) createVolume(ctx context.Context, v fleet.VolumeDocument) fleet.Out
 // document names a volume, it decides; the label, which nothing changes once the volume is
 // made, speaks for those that are in no document any more.
 func (r run) removeVolumes(ctx context.Context) fleet.Outcome {
-	if err := r.meet(ctx); err != nil {
+	if err := r.negotiate(ctx); err != nil {
 		return r.failed(opInspect, err)
 	}
 	labels := r.serverLabels()

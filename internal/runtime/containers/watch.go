@@ -60,7 +60,7 @@ func (e *Endpoint) Watch(ctx context.Context, changed func(name string)) error {
 var errIdle = errors.New("no event came for a while")
 
 func (e *Endpoint) watchOnce(ctx context.Context, changed func(name string)) (seen bool, err error) {
-	if err := e.meet(ctx); err != nil {
+	if err := e.negotiate(ctx); err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -75,7 +75,7 @@ func (e *Endpoint) watchOnce(ctx context.Context, changed func(name string)) (se
 		case m := <-stream.Messages:
 			seen = true
 			idle.Reset(e.streamIdle)
-			if name := m.Actor.Attributes["name"]; name != "" && matters(m.Action) {
+			if name := m.Actor.Attributes["name"]; name != "" && relevant(m.Action) {
 				changed(name)
 			}
 		case err := <-stream.Err:
@@ -86,9 +86,9 @@ func (e *Endpoint) watchOnce(ctx context.Context, changed func(name string)) (se
 	}
 }
 
-// matters leaves out what says nothing about whether a container is there and runs;
-// an unknown action matters, since engines differ in their words (die and died).
-func matters(a events.Action) bool {
+// relevant leaves out what says nothing about whether a container is there and runs; an
+// unknown action stays in, since engines differ in their words (die and died).
+func relevant(a events.Action) bool {
 	switch a {
 	case events.ActionExecCreate, events.ActionExecStart, events.ActionExecDie, events.ActionExecDetach,
 		events.ActionAttach, events.ActionDetach, events.ActionResize, events.ActionTop, events.ActionCopy,

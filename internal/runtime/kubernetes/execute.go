@@ -46,7 +46,7 @@ func (r run) execute(ctx context.Context) fleet.Outcome {
 		return r.replan("the plan was made for the name %s", r.task.Name)
 	}
 	if f := r.checkIdentity(ctx, r.doc.Namespace); f != nil {
-		return fleet.Outcome{Class: fleet.ClassTransient, Reason: f.Reason, Answered: true, Message: r.say("%s", f.Message)}
+		return fleet.Outcome{Class: fleet.ClassTransient, Reason: f.Reason, Answered: true, Message: r.message("%s", f.Message)}
 	}
 	switch r.task.Kind {
 	case fleet.TaskApply:
@@ -102,7 +102,7 @@ func (r run) applySeen(ctx context.Context, again bool) (out fleet.Outcome, over
 	}
 	echo, err := r.declared(ctx, func() (*unstructured.Unstructured, error) { return r.patch(ctx, uid, version, r.doc.Force, yields) })
 	if conflicts(statusOf(err)) && !r.doc.Force {
-		if uid, version, yields, refused = r.lookAgain(ctx, uid, statusOf(err)); refused != nil {
+		if uid, version, yields, refused = r.readAgain(ctx, uid, statusOf(err)); refused != nil {
 			return *refused, false
 		}
 		echo, err = r.patch(ctx, uid, version, true, yields)
@@ -282,10 +282,10 @@ var vital = []string{
 	"metadata.labels[" + fleet.KubeLabelAccount + "]", "metadata.labels[" + fleet.KubeLabelRegion + "]",
 }
 
-// lookAgain returns the UID and version at which nobody else applied what is left of the
+// readAgain returns the UID and version at which nobody else applied what is left of the
 // document without what it yields: the conflict is about fields that were changed by hand,
 // and an edit is not management (P14).
-func (r run) lookAgain(ctx context.Context, uid string, conflict *metav1.Status) (seenUID, version string, yields []claim, out *fleet.Outcome) {
+func (r run) readAgain(ctx context.Context, uid string, conflict *metav1.Status) (seenUID, version string, yields []claim, out *fleet.Outcome) {
 	o, err := r.get(ctx, r.doc.Namespace, r.doc.Name)
 	switch {
 	case err != nil:
@@ -342,23 +342,23 @@ func (r run) removeSeen(ctx context.Context) (out fleet.Outcome, overtaken bool)
 func (r run) failed(err error) fleet.Outcome {
 	if undeclared(statusOf(err)) && r.live.known() {
 		return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonSchemaTooOld, Answered: true,
-			Message: r.say("the schema that is served differs from the one that applies; it is read again: %s", shorten(err.Error()))}
+			Message: r.message("the schema that is served differs from the one that applies; it is read again: %s", shorten(err.Error()))}
 	}
 	m := classify(err, r.doc.Name)
 	text := shorten(err.Error())
 	if m.advice != "" {
 		text += "; " + m.advice
 	}
-	return fleet.Outcome{Class: m.class, Reason: m.reason, Answered: answeredBy(err), Message: r.say("%s", text)}
+	return fleet.Outcome{Class: m.class, Reason: m.reason, Answered: answeredBy(err), Message: r.message("%s", text)}
 }
 
 // unread is the outcome of a look that did not answer: nothing was changed.
 func (r run) unread(err error) *fleet.Outcome {
 	f := r.readFailure(r.doc.Namespace, err)
-	return &fleet.Outcome{Class: fleet.ClassTransient, Reason: f.Reason, Answered: true, Message: r.say("look at it first: %s", f.Message)}
+	return &fleet.Outcome{Class: fleet.ClassTransient, Reason: f.Reason, Answered: true, Message: r.message("look at it first: %s", f.Message)}
 }
 
-func (r run) say(format string, args ...any) string {
+func (r run) message(format string, args ...any) string {
 	return fmt.Sprintf("%s %s: ", verb(r.task.Kind), r.where(r.doc.Namespace, r.doc.Name)) + fmt.Sprintf(format, args...)
 }
 
@@ -370,11 +370,11 @@ func verb(k fleet.TaskKind) string {
 }
 
 func (r run) refuse(reason fleet.Reason, format string, args ...any) fleet.Outcome {
-	return fleet.Outcome{Class: fleet.ClassRefused, Reason: reason, Answered: true, Message: r.say(format, args...)}
+	return fleet.Outcome{Class: fleet.ClassRefused, Reason: reason, Answered: true, Message: r.message(format, args...)}
 }
 
 // replan is the outcome of a task whose plan no longer fits what is there: what is
 // planned next starts from a new observation.
 func (r run) replan(format string, args ...any) fleet.Outcome {
-	return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonDrifted, Answered: true, Message: r.say(format, args...)}
+	return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonDrifted, Answered: true, Message: r.message(format, args...)}
 }

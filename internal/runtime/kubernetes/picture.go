@@ -15,26 +15,26 @@ import (
 type picture struct {
 	now func() time.Time
 
-	mu       sync.Mutex
-	changed  func(name string) // nil: nobody watches
-	objects  map[string]*object
-	uid      string          // of the namespace that was listed last; "" where that cannot be read
-	told     string          // the UID that was made known for want of one that is expected
-	expected string          // the UID that it is to have; "": none is known
-	cut      func()          // ends the watch; nil: none was established
-	version  string          // that the watch has reached
-	begun    time.Time       // of the newest list that answered, or when the watch last said something
-	listing  time.Time       // when the newest list began
-	fresh    map[string]bool // names of which a write of ours was answered since then
-	full     bool            // a list has answered since the last watch was cut or refused
-	live     bool            // a watch stands
-	watches  int             // that were established so far
-	failure  *fleet.ReadFailure
-	direct   map[string]time.Time          // when a direct read of a name began
-	writing  map[string]time.Time          // when a write that goes on began
-	echoes   map[string][]fleet.Alteration // what the answer to an apply had otherwise; the newest is not stored yet (K10)
-	dropped  map[string]bool               // names of which the schema lacks a field
-	rolling  map[string]bool               // names of which a controller's sign of life is news (K8)
+	mu          sync.Mutex
+	changed     func(name string) // nil: nobody watches
+	objects     map[string]*object
+	uid         string          // of the namespace that was listed last; "" where that cannot be read
+	reportedUID string          // the UID that was made known for want of one that is expected
+	expected    string          // the UID that it is to have; "": none is known
+	cut         func()          // ends the watch; nil: none was established
+	version     string          // that the watch has reached
+	begun       time.Time       // of the newest list that answered, or when the watch last said something
+	listing     time.Time       // when the newest list began
+	fresh       map[string]bool // names of which a write of ours was answered since then
+	full        bool            // a list has answered since the last watch was cut or refused
+	live        bool            // a watch stands
+	watches     int             // that were established so far
+	failure     *fleet.ReadFailure
+	direct      map[string]time.Time          // when a direct read of a name began
+	writing     map[string]time.Time          // when a write that goes on began
+	echoes      map[string][]fleet.Alteration // what the answer to an apply had otherwise; the newest is not stored yet (K10)
+	dropped     map[string]bool               // names of which the schema lacks a field
+	rolling     map[string]bool               // names of which a controller's sign of life is news (K8)
 }
 
 // directFor bounds how long a direct read is newer than what the watch says: while
@@ -215,8 +215,8 @@ func (p *picture) Replace(list []any, version string) error {
 				changed = append(changed, p.drop(name)...)
 			}
 		}
-		if news := p.expected == "" && p.told != p.uid; first || news {
-			p.told = p.uid
+		if news := p.expected == "" && p.reportedUID != p.uid; first || news {
+			p.reportedUID = p.uid
 			return []string{""}
 		}
 		return changed
