@@ -2,6 +2,7 @@ package declare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -186,13 +187,14 @@ func (d *Declarer) giveBack(ctx context.Context, res store.Reservation, h store.
 	})
 }
 
-// GiveBackEvery gives back what is over, again and again until ctx ends.
+// GiveBackEvery gives back what is over, and reserves what an older kurad did not, again and
+// again until ctx ends.
 func (d *Declarer) GiveBackEvery(ctx context.Context, pause time.Duration) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
-		if err := d.GiveBack(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("could not give back the names whose time is over; tried again later", "error", err)
+		if err := errors.Join(d.ShareGlobals(ctx), d.GiveBack(ctx)); err != nil && ctx.Err() == nil {
+			d.log.Warn("could not reserve global hosts, or give back the names whose time is over; tried again later", "error", err)
 		}
 		select {
 		case <-ticker.C:

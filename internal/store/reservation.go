@@ -160,6 +160,13 @@ func (r *Records) Sharers(ctx context.Context, host string) ([]fleet.ServerKey, 
 	return all, err
 }
 
+// Shares returns the shares that servers have in hosts of their accounts.
+func (r *Records) Shares(ctx context.Context) (map[Reservation]bool, error) {
+	all := map[Reservation]bool{}
+	err := r.eachHolder(ctx, sharesFolder, func(res Reservation, _ Versioned[Holder]) { all[res] = true })
+	return all, err
+}
+
 // Free returns a *UsedError where a server may not have what another one holds, as a claim
 // would.
 func (r *Records) Free(ctx context.Context, now time.Time, k fleet.ServerKey, res Reservation) error {

@@ -242,6 +242,42 @@ func TestH10_aGlobalHostThatIsGivenUpStaysItsAccountsForTheAliasPeriod(t *testin
 	}
 }
 
+// A kurad from before hosts of accounts were reserved left servers without a share: they get it
+// before anybody else has the host.
+func TestH4_serversThatAnOlderKuradStoredGetTheirShareInTheGlobalHost(t *testing.T) {
+	const host = "acme-global-staging.kura.test"
+	w, ctx := newWorld(t), t.Context()
+	w.globals([]string{"eu", "us"}, "acme")
+	strip := func() {
+		t.Helper()
+		for _, k := range []fleet.ServerKey{key("acme", "eu"), key("acme", "us")} {
+			tx := w.records.Begin()
+			tx.Release(k, store.ReserveShare(host, k))
+			w.must(tx.Commit(ctx))
+		}
+	}
+	w.put(srv("acme", "eu", "v1"))
+	w.put(srv("acme", "us", "v1"))
+	strip()
+	thief := w.lookalike("sly", host)
+	w.must(w.client.PutServer(ctx, thief, api.PutOptions{DryRun: true})) // nothing holds it
+	for range 2 {
+		w.must(nil, w.declarer.ShareGlobals(ctx))
+	}
+	if sharers, err := w.records.Sharers(ctx, host); len(sharers) != 2 || err != nil {
+		t.Errorf("the host is shared by %v, %v", sharers, err)
+	}
+	_, err := w.client.PutServer(ctx, thief, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", "server acme/", host)
+
+	strip()
+	w.must(w.client.PutServer(ctx, thief, api.PutOptions{})) // too late: it stays who has it
+	w.must(nil, w.declarer.ShareGlobals(ctx))
+	if h, _, err := w.records.Holder(ctx, store.ReserveHost(host)); h.Account != "sly" || err != nil {
+		t.Errorf("the host is held by %+v, %v", h, err)
+	}
+}
+
 // What nobody asks for is swept, and what is needed again is not.
 func TestH10_aGlobalHostWhoseTimeIsOverIsGivenBack(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
