@@ -73,13 +73,13 @@ func (s turnStore) Identify(ctx context.Context, v fleet.KubeIdentity) error {
 	return err
 }
 
-// Orphaned implements reconcile.Store.
-func (s turnStore) Orphaned(ctx context.Context, k fleet.ServerKey, events ...fleet.Event) error {
-	err := s.Records.Orphaned(ctx, k, events...)
+// CommitOrphan implements reconcile.Store.
+func (s turnStore) CommitOrphan(ctx context.Context, o fleet.Orphan, events ...fleet.Event) (int64, error) {
+	revision, err := s.Records.CommitOrphan(ctx, o, events...)
 	if errors.Is(err, kv.ErrNotLeader) {
 		s.lost()
 	}
-	return err
+	return revision, err
 }
 
 // runtimes are the endpoints and clusters that this daemon was given.

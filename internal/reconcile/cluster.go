@@ -41,7 +41,6 @@ type cluster struct {
 	name      string
 	runtime   Cluster
 	r         *Reconciler
-	slots     slots
 	refreshes chan struct{} // takes as many as may be under way at once
 
 	mu         sync.Mutex
@@ -50,7 +49,7 @@ type cluster struct {
 
 func newCluster(name string, c Cluster, r *Reconciler) *cluster {
 	return &cluster{
-		name: name, runtime: c, r: r, slots: newSlots(r),
+		name: name, runtime: c, r: r,
 		refreshes: make(chan struct{}, refreshesAtOnce), namespaces: map[string]*namespace{},
 	}
 }
@@ -63,7 +62,7 @@ func (c *cluster) namespace(name string) *namespace {
 	n := c.namespaces[name]
 	if n == nil {
 		n = &namespace{
-			cluster: c, name: name, refreshing: map[fleet.ServerKey]bool{}, orphans: map[string]time.Time{}, since: map[string]time.Time{}, told: map[string]bool{},
+			cluster: c, name: name, refreshing: map[fleet.ServerKey]bool{}, orphans: map[string]time.Time{}, since: map[string]time.Time{},
 			pace: workqueue.NewTypedItemExponentialFailureRateLimiter[fleet.ServerKey](firstRefresh, slowestRetry),
 		}
 		c.namespaces[name] = n
@@ -97,7 +96,6 @@ type namespace struct {
 	refreshing map[fleet.ServerKey]bool
 	orphans    map[string]time.Time // by uid: since when it has been seen as one without a break
 	since      map[string]time.Time // by uid: when it was first seen
-	told       map[string]bool      // by uid: the event of its end is stored
 }
 
 func (n *namespace) String() string {
@@ -250,13 +248,11 @@ func (n *namespace) reads(key fleet.ServerKey, underWay bool) bool {
 	return true
 }
 
-func (n *namespace) waiting(key fleet.ServerKey) int         { return n.cluster.slots.pace.waiting(key) }
-func (n *namespace) room(fleet.ServerKey, fleet.Task) *slots { return &n.cluster.slots }
-func (n *namespace) forgo(key fleet.ServerKey)               { n.cluster.slots.forgo(key) }
+func (n *namespace) runtime() string { return n.cluster.name }
 
-func (n *namespace) execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome {
-	if d.Kubernetes == nil {
+func (n *namespace) execute(ctx context.Context, c Call) fleet.Outcome {
+	if c.Desired.Kubernetes == nil {
 		return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonDrifted, Answered: true, Message: "there is no document of the instance"}
 	}
-	return n.cluster.runtime.Execute(ctx, key, task, *d.Kubernetes)
+	return n.cluster.runtime.Execute(ctx, c.Key, c.Task, *c.Desired.Kubernetes)
 }

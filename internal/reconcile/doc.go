@@ -3,14 +3,18 @@
 // the current task of a stored plan.
 //
 //	intent, observers, task result, due time ──▶ queue ──▶ turn ──▶ store
-//	                                                         └──▶ task ──▶ site
+//	                                                         └──▶ task ──▶ executor
 //
 // An observer keeps what was last seen of one part of servers (observe.go): a site of their
 // instances, the probes of their endpoints (probes.go). A site is where instances are, and
 // turns know nothing else of runtimes: a container endpoint, which is listed at every tick
 // (endpoint.go), or a namespace of a Kubernetes cluster, which is watched from the first
-// region on that names it (cluster.go). Orphans of
-// a namespace have no turns; a sweep deletes those that their region gives up (orphans.go).
+// region on that names it (cluster.go).
+//
+// An executor runs the effects of its kinds, in rooms with slots of their own (executor.go),
+// and may make one call of the tasks of many servers (coalesce.go). Orphans of a namespace
+// have no turns; a sweep stores the end of those that their region gives up, and then runs it
+// as any task (orphans.go).
 //
 // Everything is level-triggered: a lost hint costs latency, never correctness. A server
 // is in one turn at a time, and a task runs beside the turns of its server, so that a
@@ -19,7 +23,11 @@
 // Invariants, each with the test that guards it:
 //
 //   - an effect is a claimed task of a stored plan, and the claim is in the store before
-//     the effect begins (TestS4_planIsStoredBeforeAnyEffect)
+//     the effect begins, the end of an orphan as well (TestS4_planIsStoredBeforeAnyEffect,
+//     TestS4_S5_theEndOfAnOrphanIsStoredBeforeItAndRunAgainAfterACrash)
+//   - what hangs in one room delays no other; what a call did not send, it did not do
+//     (TestP19_anExecutorThatHangsDelaysNoOther, TestP19_tasksOfManyServersAreOneCall,
+//     TestP19_aCallThatHangsIsEndedAndWhatWasNotSentWasNot)
 //   - a crash at any write or effect leaves a server that converges to one container under
 //     its name, or to none (TestCrash_atEveryWriteOfAReplace, TestCrash_atEveryWriteOfADestroy,
 //     TestL49_aCrashBetweenSeeingAndCorrectingForgetsNothing)

@@ -21,12 +21,10 @@ const settle = 100 * time.Millisecond
 // endpoint observes one container endpoint: one listing per tick serves all its
 // servers, and the engine's event stream pulls the next one forward (C1).
 type endpoint struct {
-	name    string
-	runtime Runtime
-	r       *Reconciler
-	asked   chan struct{} // a listing is wanted now
-	slots   slots
-	pulls   slots // a registry that hangs takes no room from what it has no part in
+	name   string
+	engine Runtime
+	r      *Reconciler
+	asked  chan struct{} // a listing is wanted now
 
 	mu       sync.Mutex
 	begun    time.Time // of the newest listing that answered
@@ -40,7 +38,7 @@ type endpoint struct {
 
 func newEndpoint(name string, rt Runtime, r *Reconciler) *endpoint {
 	return &endpoint{
-		name: name, runtime: rt, r: r, asked: make(chan struct{}, 1), slots: newSlots(r), pulls: newSlots(r), stale: map[fleet.ServerKey]bool{},
+		name: name, engine: rt, r: r, asked: make(chan struct{}, 1), stale: map[fleet.ServerKey]bool{},
 	}
 }
 
@@ -69,7 +67,7 @@ func (e *endpoint) observe(ctx context.Context) {
 // watch takes the engine's hints until ctx ends. One that ends before costs latency only.
 func (e *endpoint) watch(ctx context.Context) {
 	for {
-		err := safely(func() error { return e.runtime.Watch(ctx, func(string) { e.ask() }) })
+		err := safely(func() error { return e.engine.Watch(ctx, func(string) { e.ask() }) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -123,7 +121,7 @@ func (e *endpoint) list(ctx context.Context) {
 	begun := e.r.now()
 	within, cancel := context.WithTimeout(ctx, listTimeout)
 	var cs []fleet.Container
-	err := safely(func() (err error) { cs, err = e.runtime.List(within, adopted...); return err })
+	err := safely(func() (err error) { cs, err = e.engine.List(within, adopted...); return err })
 	cancel()
 	if ctx.Err() != nil {
 		return // cut short: it says nothing
@@ -304,26 +302,10 @@ func (e *endpoint) nameOf(id string) string {
 	return ""
 }
 
-func (e *endpoint) room(key fleet.ServerKey, task fleet.Task) *slots {
-	if task.Kind == fleet.TaskPull {
-		e.slots.forgo(key)
-		return &e.pulls
-	}
-	e.pulls.forgo(key)
-	return &e.slots
-}
+func (e *endpoint) runtime() string { return e.name }
 
-func (e *endpoint) waiting(key fleet.ServerKey) int {
-	return max(e.slots.pace.waiting(key), e.pulls.pace.waiting(key))
-}
-
-func (e *endpoint) forgo(key fleet.ServerKey) {
-	e.slots.forgo(key)
-	e.pulls.forgo(key)
-}
-
-func (e *endpoint) execute(ctx context.Context, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome {
-	return e.runtime.Execute(ctx, key, d.Instance, task, document(d, task))
+func (e *endpoint) execute(ctx context.Context, c Call) fleet.Outcome {
+	return e.engine.Execute(ctx, c.Key, c.Desired.Instance, c.Task, document(c.Desired, c.Task))
 }
 
 // document returns what a task needs of the desired document: the service's, or for the

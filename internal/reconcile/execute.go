@@ -19,82 +19,95 @@ func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out project
 		r.Kick(key) // since this turn has looked
 		return nil, out
 	}
-	at, p := r.site(in.Region), out.Status.Runtime.Plan
-	task := p.Tasks[p.Current()]
-	room := at.room(key, task)
-	if !room.begin(key) {
-		r.queue.AddAfter(key, noSlotRetry)
-		return nil, out
-	}
+	p := out.Status.Runtime.Plan
+	c := Call{Key: key, Region: in.Region, Desired: in.Desired, Task: p.Tasks[p.Current()]}
 	var failed fleet.Reason
-	if f := out.Status.Of(p.Cause).Failing; f.Of(task) {
+	if f := out.Status.Of(p.Cause).Failing; f.Of(c.Task) {
 		failed = f.Reason
 	}
-	may := false
-	defer func() {
-		if !may {
-			room.end()
-		}
-	}()
-	if !room.pace.may(key, subject(task), failed) {
+	room := r.enter(c, failed)
+	if room == nil {
 		return nil, out
 	}
-	claimed, task := out.Claimed(r.now().Add(task.Timeout()))
-	may = true
-	return &effect{task: task, at: at, room: room}, claimed
+	out, c.Task = out.Claimed(r.now().Add(c.Task.Timeout()))
+	return &effect{Call: c, room: room}, out
+}
+
+// enter takes a slot of the room where a task is run, and lets go of those elsewhere. Without
+// one the turn of its server comes again.
+func (r *Reconciler) enter(c Call, failed fleet.Reason) *slots {
+	room := r.room(c.Task, c.Region)
+	r.forgo(c.Key, room)
+	if room == nil {
+		return nil
+	}
+	if !room.begin(c.Key) {
+		r.queue.AddAfter(c.Key, noSlotRetry)
+		return nil
+	}
+	if !room.pace.may(c.Key, subject(c.Task), failed) {
+		room.end()
+		return nil
+	}
+	return room
 }
 
 // begin runs a claimed task beside the turns of its server.
-func (r *Reconciler) begin(key fleet.ServerKey, d fleet.Desired, e *effect) {
-	ctx, cancel := context.WithDeadline(r.taskStart, *e.task.Deadline)
+func (r *Reconciler) begin(e *effect) {
+	ctx, cancel := context.WithDeadline(r.taskStart, *e.Task.Deadline)
 	e.cancel = cancel
-	r.begins(key, e) // its turn saw that none is under way
+	r.begins(e) // its turn saw that none is under way
 	r.tasks.Go(func() {
-		defer r.Kick(key)
+		defer r.Kick(e.Key)
 		defer e.room.end()
 		defer cancel()
-		r.run(ctx, key, d, e)
+		r.run(ctx, e)
 	})
 }
 
 // run runs a claimed task and hands its answer to the next turn, which stores it with what
-// follows from it.
-func (r *Reconciler) run(ctx context.Context, key fleet.ServerKey, d fleet.Desired, e *effect) {
-	task := e.task
-	r.log.Debug("task begins", "server", key.String(), "task", task.ID, "what", task.Describe())
+// follows from it; or has it stored at once, where no turn does.
+func (r *Reconciler) run(ctx context.Context, e *effect) {
+	server, task := e.Key.String(), e.Task
+	r.log.Debug("task begins", "server", server, "task", task.ID, "what", task.Describe())
 	if !r.leads() {
-		r.ends(key, e, nil)
+		r.ends(e, nil)
 		return // this process was stopped since the claim: whoever leads now runs the task
 	}
-	outcome := r.execute(ctx, e.at, key, d, task)
+	outcome := r.execute(ctx, e.Call)
 	outcome.At = r.now()
 	if errors.Is(ctx.Err(), context.Canceled) && (outcome.Class != fleet.ClassOK || task.Cancellable()) {
-		r.log.Debug("task cut short", "server", key.String(), "task", task.ID)
-		r.ends(key, e, nil)
+		r.log.Debug("task cut short", "server", server, "task", task.ID)
+		r.ends(e, nil)
 		return // it was given up; or kurad ends: the claim stays, and the next start runs the task again
 	}
-	r.log.Debug("task ended", "server", key.String(), "task", task.ID, "class", outcome.Class, "reason", outcome.Reason, "message", outcome.Message)
-	r.ends(key, e, &outcome)
-	r.open(key, e.room.pace.heard(key, subject(task), outcome))
+	r.log.Debug("task ended", "server", server, "task", task.ID, "class", outcome.Class, "reason", outcome.Reason, "message", outcome.Message)
+	if e.record != nil {
+		e.record(outcome)
+		r.ends(e, nil)
+	} else {
+		r.ends(e, &outcome)
+	}
+	r.open(e.Key, e.room.pace.heard(e.Key, subject(task), outcome))
 }
 
-// execute returns what the task's site answers. For one that may be given up nobody waits
-// longer than it may run, whether or not the site hears that: one who pulls may be deaf.
-func (r *Reconciler) execute(ctx context.Context, at site, key fleet.ServerKey, d fleet.Desired, task fleet.Task) fleet.Outcome {
+// execute returns what the task's executor answers. For one that may be given up nobody waits
+// longer than it may run, whether or not the executor hears that: one who pulls may be deaf.
+func (r *Reconciler) execute(ctx context.Context, c Call) fleet.Outcome {
 	answer := make(chan fleet.Outcome, 1)
 	ask := func() {
 		var o fleet.Outcome
 		err := safely(func() error {
-			o = at.execute(ctx, key, d, task)
+			o = r.executors[c.Task.Executor()].Execute(ctx, c)
 			return nil
 		})
 		if err != nil {
-			r.log.Error("task failed", "server", key.String(), "task", task.ID, "error", err)
-			o = fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonRuntimeError, Message: "a fault of kurad's own; its log says more"}
+			r.log.Error("task failed", "server", c.Key.String(), "task", c.Task.ID, "error", err)
+			o = faulty()
 		}
 		answer <- o
 	}
-	if !task.Cancellable() {
+	if !c.Task.Cancellable() {
 		ask()
 		return <-answer
 	}
@@ -103,8 +116,13 @@ func (r *Reconciler) execute(ctx context.Context, at site, key fleet.ServerKey, 
 	case o := <-answer:
 		return o
 	case <-ctx.Done():
-		return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonEndpointUnreachable, Message: fmt.Sprintf("%s: no end within %s", task.Describe(), task.Timeout())}
+		return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonEndpointUnreachable, Message: fmt.Sprintf("%s: no end within %s", c.Task.Describe(), c.Task.Timeout())}
 	}
+}
+
+// faulty is the answer of one that broke.
+func faulty() fleet.Outcome {
+	return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonRuntimeError, Message: "a fault of kurad's own; its log says more"}
 }
 
 // leads reports whether this kurad may still act.
@@ -158,33 +176,33 @@ func claims(p *fleet.Plan, task fleet.Task) bool {
 
 // effect is a task that runs in this process.
 type effect struct {
-	task   fleet.Task
-	at     site
+	Call
 	room   *slots // its slot is taken
 	cancel context.CancelFunc
+	record func(fleet.Outcome) // stores the answer, nil where a turn does
 }
 
-// begins notes an effect of the server's; false: another one is under way.
-func (r *Reconciler) begins(key fleet.ServerKey, e *effect) bool {
+// begins notes an effect; false: another one of its server is under way.
+func (r *Reconciler) begins(e *effect) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.live[key] != nil {
-		return false
+	if is := r.live[e.Key]; is != nil {
+		return is == e
 	}
-	r.live[key] = e
+	r.live[e.Key] = e
 	return true
 }
 
 // ends notes the end of an effect and its answer, at once: nobody sees that it has ended and
 // not how. nil is no answer.
-func (r *Reconciler) ends(key fleet.ServerKey, e *effect, o *fleet.Outcome) {
+func (r *Reconciler) ends(e *effect, o *fleet.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o != nil {
-		r.answers[key] = answer{e.task, *o}
+		r.answers[e.Key] = answer{e.Task, *o}
 	}
-	if r.live[key] == e {
-		delete(r.live, key)
+	if r.live[e.Key] == e {
+		delete(r.live, e.Key)
 	}
 }
 
@@ -193,7 +211,7 @@ func (r *Reconciler) ends(key fleet.ServerKey, e *effect, o *fleet.Outcome) {
 func (r *Reconciler) cutShort(key fleet.ServerKey, p *fleet.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.live[key]; e != nil && e.task.Cancellable() && !claims(p, e.task) {
+	if e := r.live[key]; e != nil && e.Task.Cancellable() && !claims(p, e.Task) {
 		e.cancel()
 		delete(r.live, key)
 	}

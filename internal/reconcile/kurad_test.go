@@ -22,6 +22,7 @@ import (
 type kurad struct {
 	w       *world
 	loop    *reconcile.Reconciler
+	clients map[string]*client
 	end     context.CancelFunc
 	ended   sync.WaitGroup
 	dead    atomic.Bool
@@ -43,6 +44,7 @@ type options struct {
 	onIdentify func() error                  // before it is stored which namespace was observed
 	onOrphan   func(fleet.ServerKey)         // before the store has the last word on one
 	observers  []reconcile.Observer
+	executors  func(*kurad) map[fleet.Executor]reconcile.Executor
 	newPort    func(context.Context, fleet.Gathered, fleet.PortMove) (int, error)
 	log        hclog.Logger
 	lead       reconcile.Leadership
@@ -61,8 +63,14 @@ func (w *world) start(o options) *kurad {
 		runtimes[name] = daemonRuntime{e, k}
 	}
 	clusters := map[string]reconcile.Cluster{}
+	k.clients = map[string]*client{}
 	for name, c := range w.clusters {
-		clusters[name] = &client{server: c, k: k, namespaces: map[string]*cache{}}
+		k.clients[name] = &client{server: c, k: k, namespaces: map[string]*cache{}}
+		clusters[name] = k.clients[name]
+	}
+	var executors map[fleet.Executor]reconcile.Executor
+	if o.executors != nil {
+		executors = o.executors(k)
 	}
 	watcher := readiness.NewWatcher(w.probe, func(key fleet.ServerKey) { k.loop.Kick(key) }, readiness.Pace{})
 	log := o.log
@@ -70,7 +78,7 @@ func (w *world) start(o options) *kurad {
 		log = hclog.NewNullLogger()
 	}
 	k.loop = reconcile.New(reconcile.Config{
-		Environment: w.env, Store: daemonStore{k}, Probes: watcher, Observers: o.observers, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, NewPort: o.newPort, OrphanPeriod: time.Minute, Log: log,
+		Environment: w.env, Store: daemonStore{k}, Probes: watcher, Observers: o.observers, Executors: executors, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, NewPort: o.newPort, OrphanPeriod: time.Minute, Log: log,
 		ReadFailure: func(err error) fleet.ReadFailure {
 			return fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: err.Error()}
 		},
@@ -100,7 +108,7 @@ func (k *kurad) heard(u store.Update) {
 		k.loop.Kick(u.Key)
 	case store.KindRegion, store.KindAccount, store.KindTemplate, store.KindCluster:
 		k.loop.KickAll()
-	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindLock:
+	case store.KindSchema, store.KindStatus, store.KindTry, store.KindClaims, store.KindDeployment, store.KindEvent, store.KindToken, store.KindReservation, store.KindReference, store.KindLock, store.KindOrphan:
 	}
 }
 
@@ -142,14 +150,21 @@ func (s daemonStore) Region(ctx context.Context, name string) (fleet.Region, err
 	return r.Value, err
 }
 
-func (s daemonStore) Orphaned(ctx context.Context, key fleet.ServerKey, events ...fleet.Event) error {
+func (s daemonStore) Orphans(ctx context.Context, cluster, namespace string) ([]fleet.Orphan, error) {
 	if s.k.dead.Load() {
-		return errDead
+		return nil, errDead
+	}
+	return s.k.w.records.Orphans(ctx, cluster, namespace)
+}
+
+func (s daemonStore) CommitOrphan(ctx context.Context, o fleet.Orphan, events ...fleet.Event) (int64, error) {
+	if s.k.dead.Load() {
+		return 0, errDead
 	}
 	if hook := s.k.options.onOrphan; hook != nil {
-		hook(key)
+		hook(o.Server)
 	}
-	return s.k.w.records.Orphaned(ctx, key, events...)
+	return s.k.w.records.CommitOrphan(ctx, o, events...)
 }
 
 func (s daemonStore) Unlocked(ctx context.Context) (int64, bool, error) {

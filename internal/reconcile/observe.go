@@ -139,7 +139,10 @@ func (r *Reconciler) Waits(key fleet.ServerKey) string {
 	if at.site == nil {
 		return ""
 	}
-	n := at.site.waiting(key)
+	n := 0
+	for _, s := range r.everyRoom() {
+		n = max(n, s.pace.waiting(key))
+	}
 	if n == 0 {
 		return ""
 	}

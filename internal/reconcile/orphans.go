@@ -30,7 +30,7 @@ func (r *Reconciler) survey(ctx context.Context) {
 	}
 }
 
-// sweep deletes orphans, where their region wants it so, until ctx ends.
+// sweep ends orphans, where their region wants it so, until ctx ends.
 func (n *namespace) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := safely(func() error { return n.sweepOnce(ctx) }); err != nil && ctx.Err() == nil {
@@ -40,54 +40,137 @@ func (n *namespace) sweep(ctx context.Context) {
 	}
 }
 
+// sweepOnce stores plans for the end of orphans whose time has come, and then runs what is
+// stored and due.
 func (n *namespace) sweepOnce(ctx context.Context) error {
-	now := n.cluster.r.now()
-	deleted := 0
-	for _, orphan := range n.lost(now) {
-		if ctx.Err() != nil || deleted == orphansAtOnce {
-			break
-		}
-		n.mu.Lock()
-		due := now.Sub(n.orphans[orphan.UID]) >= n.cluster.r.cfg.OrphanPeriod
-		n.mu.Unlock()
-		if !due || orphan.Deleting {
+	r := n.cluster.r
+	lost, known := n.lost(r.now())
+	if !known || !r.acts() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	stored, err := r.cfg.Store.Orphans(ctx, n.cluster.name, n.name)
+	if err != nil {
+		return err
+	}
+	if stored, err = n.planEnds(ctx, lost, stored); err != nil {
+		return err
+	}
+	begun := 0
+	for _, o := range stored {
+		if r.isLive(o.Server) {
 			continue
 		}
-		begun, err := n.remove(ctx, orphan)
-		if err != nil {
-			return err
+		region, wanted, err := n.deletes(ctx, o.Server.Region)
+		if _, is := lost[o.UID]; err == nil && !(is && wanted) {
+			o.Plan = nil // it is gone, a server's again, or held
+			_, err = r.cfg.Store.CommitOrphan(ctx, o)
+		} else if err == nil && begun < orphansAtOnce && due(o.Plan, r.now(), false) {
+			begun++
+			err = n.end(ctx, o, region)
 		}
-		if begun {
-			deleted++
+		if err != nil && !r.cfg.Store.IsConflict(err) {
+			return fmt.Errorf("end orphan %s: %w", o.Name, err)
 		}
 	}
 	return nil
 }
 
-// lost returns the orphans that the newest read shows, and keeps since when they are.
-func (n *namespace) lost(now time.Time) []fleet.KubeInstance {
-	l := n.listing()
-	var found []fleet.KubeInstance
-	orphans := map[string]time.Time{}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if l.Begun.IsZero() || l.Unreadable != nil || n.cluster.runtime.Unidentified(n.name) != "" {
-		n.orphans = orphans // what is there now is not known: their time begins anew
-		return nil
-	}
-	for _, i := range l.Instances {
-		if i.Foreign != "" || n.declared(i) {
+// planEnds stores a plan, with the one event, for orphans whose time has come, and for no
+// more than may be begun at once (G4). Where their server is declared by now there is none.
+func (n *namespace) planEnds(ctx context.Context, lost map[string]fleet.KubeInstance, stored []fleet.Orphan) ([]fleet.Orphan, error) {
+	r, planned := n.cluster.r, 0
+	for _, uid := range slices.Sorted(maps.Keys(lost)) {
+		i := lost[uid]
+		n.mu.Lock()
+		ripe := r.now().Sub(n.orphans[uid]) >= r.cfg.OrphanPeriod
+		n.mu.Unlock()
+		if !ripe || i.Deleting || planned == orphansAtOnce || slices.ContainsFunc(stored, func(o fleet.Orphan) bool { return o.UID == uid }) {
 			continue
 		}
-		found = append(found, i)
-		orphans[i.UID] = now
+		_, wanted, err := n.deletes(ctx, i.Region)
+		if err == nil && wanted {
+			o := fleet.Orphan{Server: fleet.ServerKey{Account: i.Account, Region: i.Region}, Cluster: n.cluster.name, Namespace: n.name, Name: i.Name, UID: uid}.End(r.now())
+			o.Revision, err = r.cfg.Store.CommitOrphan(ctx, o, fleet.Event{
+				Account: i.Account, Region: i.Region, At: r.now(), Type: fleet.EventNormal, Reason: "OrphanDeleted",
+				Message: fmt.Sprintf("KuraInstance %s (uid %s) in %s is deleted: it belongs to no declared server, and region %s has delete_orphans", i.Name, uid, n, i.Region),
+			})
+			if err == nil {
+				planned++
+				stored = append(stored, o)
+			}
+		}
+		if err != nil && !r.cfg.Store.IsConflict(err) {
+			return nil, fmt.Errorf("plan the end of orphan %s: %w", i.Name, err)
+		}
+	}
+	return stored, nil
+}
+
+// end claims the deletion of an orphan and runs it. Until it is over no task of a server of
+// that name begins: who declares it now finds the instance there or gone.
+func (n *namespace) end(ctx context.Context, o fleet.Orphan, region fleet.Region) (err error) {
+	r, i, doc := n.cluster.r, o.Plan.Current(), n.bare(o.Name)
+	task := o.Plan.Claim(i, r.now().Add(o.Plan.Tasks[i].Timeout()))
+	e := &effect{Call: Call{Key: o.Server, Region: region.WithDefaults(), Desired: fleet.Desired{Kubernetes: &doc}, Task: task}}
+	if !r.begins(e) {
+		return nil
+	}
+	if e.room = r.enter(e.Call, ""); e.room == nil {
+		r.ends(e, nil)
+		return nil // the next look tries again
+	}
+	if o.Revision, err = r.cfg.Store.CommitOrphan(ctx, o); err != nil {
+		e.room.end()
+		r.ends(e, nil)
+		return err
+	}
+	e.record = func(answer fleet.Outcome) { n.ended(o, answer) }
+	r.begin(e)
+	return nil
+}
+
+// ended stores the answer to the deletion of an orphan: one that failed is tried again after
+// as long as it took to become due. What cannot be stored is run again.
+func (n *namespace) ended(o fleet.Orphan, answer fleet.Outcome) {
+	r := n.cluster.r
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.taskStart), storeTimeout)
+	defer cancel()
+	about := []any{"cluster", n.cluster.name, "namespace", n.name, "instance", o.Name, "uid", o.UID, "server", o.Server.String()}
+	if answer.Class == fleet.ClassOK {
+		r.log.Info("an orphan was deleted", about...)
+		o.Plan = nil
+	} else {
+		r.log.Warn("an orphan could not be deleted", append(about, "reason", answer.Reason, "message", answer.Message)...)
+		i, again := o.Plan.Current(), r.now().Add(r.cfg.OrphanPeriod)
+		o.Plan.Record(i, answer)
+		o.Plan.Tasks[i].Noted, o.Plan.Tasks[i].NotBefore = true, &again
+	}
+	if _, err := r.cfg.Store.CommitOrphan(ctx, o); err != nil && !r.cfg.Store.IsConflict(err) {
+		r.log.Error("the answer to a task could not be stored", append(about, "error", err)...)
+	}
+}
+
+// lost returns the orphans that the newest read shows, by uid, and keeps since when they are;
+// known is false where what is there now is not known: their time begins anew.
+func (n *namespace) lost(now time.Time) (lost map[string]fleet.KubeInstance, known bool) {
+	l := n.listing()
+	lost, orphans := map[string]fleet.KubeInstance{}, map[string]time.Time{}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known = !l.Begun.IsZero() && l.Unreadable == nil && n.cluster.runtime.Unidentified(n.name) == ""
+	for _, i := range l.Instances {
+		if !known || i.Foreign != "" || n.declared(i) {
+			continue
+		}
+		lost[i.UID], orphans[i.UID] = i, now
 		if at, ok := n.orphans[i.UID]; ok {
 			orphans[i.UID] = at
 		}
 	}
 	n.orphans = orphans
-	maps.DeleteFunc(n.told, func(uid string, _ bool) bool { return orphans[uid].IsZero() })
-	return found
+	return lost, known
 }
 
 // declared reports whether memory knows the server whose labels the instance carries, or
@@ -111,78 +194,15 @@ func (n *namespace) declared(i fleet.KubeInstance) bool {
 	})
 }
 
-// remove deletes an orphan, if its region, as it is stored now, wants that and nothing holds
-// it, and if the store says that its server is not declared. Until the end no task of a
-// server of that name begins: who declares it now finds the instance there or gone.
-func (n *namespace) remove(ctx context.Context, i fleet.KubeInstance) (begun bool, err error) {
-	r, key := n.cluster.r, fleet.ServerKey{Account: i.Account, Region: i.Region}
-	within, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	region, err := r.cfg.Store.Region(within, i.Region)
+// deletes returns a region as it is stored now, and whether its orphans are here and are to
+// be deleted: nothing holds that.
+func (n *namespace) deletes(ctx context.Context, name string) (region fleet.Region, wanted bool, err error) {
+	region, err = n.cluster.r.cfg.Store.Region(ctx, name)
 	if fleet.CodeOf(err) == fleet.CodeNotFound {
-		return false, nil // listed, and nobody said to delete it
+		return region, false, nil // listed, and nobody said to delete it
 	}
-	if err != nil {
-		return false, err
-	}
-	e := &effect{}
-	if !n.deletesOrphans(region) || !r.leads() || !r.begins(key, e) {
-		return false, nil
-	}
-	defer r.Kick(key)
-	defer r.ends(key, e, nil)
-	if !n.cluster.slots.begin(key) {
-		n.forgo(key) // the next sweep tries again
-		return false, nil
-	}
-	defer n.cluster.slots.end()
-	if err := n.announce(within, key, i); err != nil {
-		if r.cfg.Store.IsConflict(err) {
-			return false, nil // it is declared
-		}
-		return false, fmt.Errorf("note the end of orphan %s: %w", i.Name, err)
-	}
-	task := fleet.Task{ID: "orphan/" + i.UID, Effect: fleet.Effect{Kind: fleet.TaskDelete, Name: i.Name, UID: i.UID}, State: fleet.TaskRunning}
-	until, end := context.WithTimeout(ctx, task.Timeout())
-	defer end()
-	o := n.cluster.runtime.Execute(until, key, task, n.bare(i.Name))
-	if o.Class == fleet.ClassOK {
-		r.log.Info("an orphan was deleted", "cluster", n.cluster.name, "namespace", n.name, "instance", i.Name, "uid", i.UID, "server", key.String())
-		return true, nil
-	}
-	n.mu.Lock()
-	n.orphans[i.UID] = r.now()
-	n.mu.Unlock()
-	r.log.Warn("an orphan could not be deleted", "cluster", n.cluster.name, "namespace", n.name, "instance", i.Name, "uid", i.UID, "reason", o.Reason, "message", o.Message)
-	return true, nil
-}
-
-// deletesOrphans reports whether the region's orphans are here, and are to be deleted.
-func (n *namespace) deletesOrphans(region fleet.Region) bool {
-	return region.Kubernetes != nil && region.Kubernetes.DeleteOrphans && region.Target() == n.target() &&
-		!region.Paused && region.Remediation != fleet.RemediationObserve && !n.cluster.r.cfg.Paused
-}
-
-// announce stores the one event of an orphan's end, before the end; without one it asks the
-// store whether the server is still not declared, and whether this kurad still leads.
-func (n *namespace) announce(ctx context.Context, key fleet.ServerKey, i fleet.KubeInstance) error {
-	n.mu.Lock()
-	told := n.told[i.UID]
-	n.mu.Unlock()
-	var events []fleet.Event
-	if !told {
-		events = append(events, fleet.Event{
-			Account: key.Account, Region: key.Region, At: n.cluster.r.now(), Type: fleet.EventNormal, Reason: "OrphanDeleted",
-			Message: fmt.Sprintf("KuraInstance %s (uid %s) in %s is deleted: it belongs to no declared server, and region %s has delete_orphans", i.Name, i.UID, n, key.Region),
-		})
-	}
-	if err := n.cluster.r.cfg.Store.Orphaned(ctx, key, events...); err != nil {
-		return err
-	}
-	n.mu.Lock()
-	n.told[i.UID] = true
-	n.mu.Unlock()
-	return nil
+	return region, err == nil && region.Kubernetes != nil && region.Kubernetes.DeleteOrphans && region.Target() == n.target() &&
+		!region.Paused && region.Remediation != fleet.RemediationObserve && !n.cluster.r.cfg.Paused, err
 }
 
 // listing returns all that is known of the namespace's instances.

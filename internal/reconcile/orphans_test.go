@@ -225,6 +225,78 @@ func TestK5_aServerDeclaredWhileItsOrphanGoesIsMadeAnew(t *testing.T) {
 	})
 }
 
+// orphans are those whose end is stored.
+func (w *world) orphans() []fleet.Orphan {
+	w.t.Helper()
+	l, err := w.records.Orphans(w.t.Context(), "prod", "kura")
+	w.must(err)
+	return l
+}
+
+func TestS4_S5_theEndOfAnOrphanIsStoredBeforeItAndRunAgainAfterACrash(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		lost := w.cluster().put(ours("lost", "eu"))
+		var begun atomic.Int64
+		claimed := func(task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
+			if l := w.orphans(); len(l) != 1 || l[0].UID != lost.uid || len(l[0].Plan.Tasks) != 1 || l[0].Plan.Tasks[0].ID != task.ID || l[0].Plan.Tasks[0].State != fleet.TaskRunning {
+				t.Errorf("%s runs, and the store holds %+v", task.Describe(), l)
+			}
+			begun.Add(1)
+			return execute()
+		}
+		k := w.start(options{onTask: func(_ fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
+			return claimed(task, func() fleet.Outcome { <-time.After(20 * time.Second); return execute() })
+		}})
+		w.until("it is being deleted", 2*time.Minute, func() bool { return begun.Load() == 1 })
+		k.kill()
+		if _, there := w.cluster().of("lost"); !there || len(w.orphans()) != 1 {
+			t.Fatalf("there: %v, stored: %+v; want the claim of what has not happened", there, w.orphans())
+		}
+		k = w.start(options{onTask: func(_ fleet.ServerKey, task fleet.Task, execute func() fleet.Outcome) fleet.Outcome {
+			return claimed(task, execute)
+		}})
+		defer k.stop()
+		w.until("it is gone, at once", 15*time.Second, func() bool { _, there := w.cluster().of("lost"); return !there })
+		w.until("and no work is left", 15*time.Second, func() bool { return len(w.orphans()) == 0 })
+		if n := w.events("lost", "OrphanDeleted"); n != 1 || w.cluster().count("delete") != 1 {
+			t.Errorf("%d events, %d deletions, want one each", n, w.cluster().count("delete"))
+		}
+	})
+}
+
+func TestS11_theEndOfAnOrphanIsDroppedWhenItIsHeldOrItsServerDeclared(t *testing.T) {
+	for name, tt := range map[string]struct{ change func(w *world) }{
+		"a pause":                  {func(w *world) { w.region("eu", func(r *fleet.Region) { r.Paused = true }) }},
+		"a region that keeps them": {func(w *world) { w.region("eu", func(r *fleet.Region) { r.Kubernetes.DeleteOrphans = false }) }},
+		"a declaration":            {func(w *world) { w.declare("lost", "v1") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(w *world) {
+				w.onKubernetes(deleting(nil))
+				w.cluster().put(ours("lost", "eu"))
+				var tries atomic.Int64
+				w.cluster().refuse = func(_ fleet.ServerKey, task fleet.Task, _ fleet.KubeDocument) *fleet.Outcome {
+					if task.Kind != fleet.TaskDelete {
+						return nil
+					}
+					tries.Add(1)
+					return refused(fleet.ReasonForbidden)
+				}
+				k := w.start(options{})
+				defer k.stop()
+				w.until("it was tried, and waits", 2*time.Minute, func() bool { return tries.Load() == 1 && len(w.orphans()) == 1 })
+				tt.change(w)
+				w.until("it is not wanted any more", time.Minute, func() bool { return len(w.orphans()) == 0 })
+				w.pass(10 * time.Minute)
+				if n := tries.Load(); n != 1 || len(w.orphans()) != 0 {
+					t.Errorf("%d tries, stored %+v", n, w.orphans())
+				}
+			})
+		})
+	}
+}
+
 func TestK5_anOrphanThatCannotBeDeletedIsTriedAgainAndToldOnce(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.onKubernetes(deleting(nil))

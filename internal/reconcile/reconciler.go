@@ -44,9 +44,12 @@ type Store interface {
 	Regions() []fleet.Region
 	// Region reads a region; an error of fleet.CodeNotFound says that there is none.
 	Region(ctx context.Context, name string) (fleet.Region, error)
-	// Orphaned stores events, or none, of a server that is not declared: a conflict says
-	// that it is.
-	Orphaned(ctx context.Context, key fleet.ServerKey, events ...fleet.Event) error
+	// Orphans returns the stored work on the orphans of a namespace.
+	Orphans(ctx context.Context, cluster, namespace string) ([]fleet.Orphan, error)
+	// CommitOrphan stores the work on an orphan, with events, in place of that of its
+	// revision, and returns the new one; a conflict says that a server of its labels is
+	// declared. Without a plan the record goes, whoever is declared.
+	CommitOrphan(ctx context.Context, o fleet.Orphan, events ...fleet.Event) (int64, error)
 }
 
 // Runtime is a container endpoint.
@@ -83,10 +86,11 @@ type Config struct {
 	Environment fleet.Environment
 	Store       Store
 	Probes      Probes
-	Observers   []Observer         // of what else servers have
-	Leadership  Leadership         // nil: nobody else acts
-	Runtimes    map[string]Runtime // by container endpoint
-	Clusters    map[string]Cluster // Kubernetes clusters, by name
+	Observers   []Observer                  // of what else servers have
+	Executors   map[fleet.Executor]Executor // of effects that are at no site
+	Leadership  Leadership                  // nil: nobody else acts
+	Runtimes    map[string]Runtime          // by container endpoint
+	Clusters    map[string]Cluster          // Kubernetes clusters, by name
 	ReadFailure func(error) fleet.ReadFailure
 	Log         hclog.Logger
 	// NewPort chooses another host port for a server whose own somebody else has (C12); nil:
@@ -106,7 +110,7 @@ type Config struct {
 
 const (
 	workers       = 8
-	effectsAtOnce = 16 // per endpoint or cluster
+	effectsAtOnce = 16 // per room
 	// refreshesAtOnce bounds the reads of single instances of a cluster.
 	refreshesAtOnce = 16
 	refreshTimeout  = 15 * time.Second
@@ -131,9 +135,11 @@ type Reconciler struct {
 	endpoints map[string]*endpoint
 	clusters  map[string]*cluster
 	others    []Observer // of what is at no site
+	executors map[fleet.Executor]Executor
 	admission *admission
 
 	mu      sync.Mutex
+	rooms   map[room]*slots                     // where tasks have been run
 	live    map[fleet.ServerKey]*effect         // the task that runs in this process
 	known   map[fleet.ServerKey]whereabouts     // of each server that had a turn
 	names   map[spot]fleet.ServerKey            // whose instance or container bears it
@@ -177,6 +183,7 @@ func New(cfg Config) *Reconciler {
 		clusters:  map[string]*cluster{},
 		others:    append([]Observer{endpoints{cfg.Probes}}, cfg.Observers...),
 		admission: newAdmission(),
+		rooms:     map[room]*slots{},
 		live:      map[fleet.ServerKey]*effect{},
 		known:     map[fleet.ServerKey]whereabouts{},
 		names:     map[spot]fleet.ServerKey{},
@@ -187,6 +194,8 @@ func New(cfg Config) *Reconciler {
 		answers:   map[fleet.ServerKey]answer{},
 		opened:    map[fleet.ServerKey]time.Time{},
 	}
+	r.executors = map[fleet.Executor]Executor{fleet.ExecutorImages: sites{r}, fleet.ExecutorEngine: sites{r}, fleet.ExecutorCluster: sites{r}}
+	maps.Copy(r.executors, cfg.Executors)
 	for name, rt := range cfg.Runtimes {
 		r.endpoints[name] = newEndpoint(name, rt, r)
 	}
@@ -314,7 +323,7 @@ func (r *Reconciler) take(ctx context.Context, key fleet.ServerKey) {
 		return
 	}
 	r.await(key, waiting...) // for a turn that succeeds
-	r.forgo(key)             // it asks again, and keeps nobody waiting until then
+	r.forgo(key, nil)        // it asks again, and keeps nobody waiting until then
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, errLocked):

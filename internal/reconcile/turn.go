@@ -37,7 +37,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	if err != nil {
 		return fmt.Errorf("gather %s: %w", key, err)
 	}
-	wanted := out.MayAct && due(out.Status.Runtime.Plan, r.now(), r.isLive(key)) && r.site(in.Region) != nil && r.acts()
+	wanted := out.MayAct && due(out.Status.Runtime.Plan, r.now(), r.isLive(key)) && r.acts()
 	planned := wanted && (in.Prev == nil || in.Prev.Runtime.Plan == nil || in.Prev.Runtime.Plan.ID != out.Status.Runtime.Plan.ID)
 	var e *effect
 	if wanted && !planned {
@@ -69,9 +69,9 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	switch {
 	case e != nil:
 		begun = true
-		r.begin(key, in.Desired, e)
+		r.begin(e)
 	case !wanted:
-		r.forgo(key)
+		r.forgo(key, nil)
 	case planned:
 		r.Kick(key) // a stored plan with a runnable task makes the next turn due at once (S4)
 	}
@@ -221,9 +221,6 @@ func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desi
 	if status != nil {
 		at.adopted = status.Adopted
 	}
-	if was := r.whereabouts(key).site; was != nil && was != at.site {
-		was.forgo(key) // it has moved
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.disown(key)
@@ -300,7 +297,7 @@ func (r *Reconciler) forget(key fleet.ServerKey) {
 		o.Follow(projection.Input{Intent: fleet.Intent{Server: fleet.Server{Account: key.Account, Region: key.Region}}}, projection.Output{})
 	}
 	r.kick(r.admission.forget(key))
-	r.forgo(key)
+	r.forgo(key, nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.disown(key)
@@ -308,13 +305,6 @@ func (r *Reconciler) forget(key fleet.ServerKey) {
 	delete(r.memos, key)
 	delete(r.answers, key)
 	delete(r.opened, key)
-}
-
-// forgo gives on what slots the server waits for or was woken for.
-func (r *Reconciler) forgo(key fleet.ServerKey) {
-	if at := r.whereabouts(key).site; at != nil {
-		at.forgo(key)
-	}
 }
 
 func (r *Reconciler) whereabouts(key fleet.ServerKey) whereabouts {

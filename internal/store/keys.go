@@ -31,6 +31,7 @@ const (
 	KindLock        Kind = "exclusion"
 	KindAnchor      Kind = "anchor"
 	KindCluster     Kind = "cluster"
+	KindOrphan      Kind = "orphan"
 )
 
 // keyRoot is where the keys of all environments begin; their names follow.
@@ -58,6 +59,7 @@ const (
 	departedKey       = refsFolder + "departed"
 	lockKey           = "exclusion"
 	clustersFolder    = "clusters/"
+	orphansFolder     = "orphans/"
 )
 
 func serverFolder(k fleet.ServerKey) string { return serversFolder + k.Region + "/" + k.Account + "/" }
@@ -75,6 +77,9 @@ func templateRefs(name string) string        { return refsFolder + templatesFold
 func templateRef(name, region string) string { return templateRefs(name) + region }
 func identityKey(cluster, namespace string) string {
 	return clustersFolder + cluster + "/" + namespace
+}
+func orphanFolder(cluster, namespace string) string {
+	return orphansFolder + cluster + "/" + namespace + "/"
 }
 func endpointFolder(account string) string { return endpointsFolder + account + "/" }
 func endpointKey(c fleet.CacheEndpoint) string {
@@ -122,6 +127,8 @@ func parseKey(key string) (place, bool) {
 		return place{kind: KindCluster, name: rest}, strings.Contains(rest, "/")
 	case hostsFolder, sharesFolder, handlesFolder, instancesFolder, portsFolder:
 		return place{kind: KindReservation, name: key}, true
+	case orphansFolder:
+		return place{kind: KindOrphan, name: rest}, strings.Count(rest, "/") == 2
 	case refsFolder:
 		return place{kind: KindReference, name: rest}, true
 	case anchorsFolder:
@@ -180,6 +187,8 @@ func describe(key string) string {
 		return "cache endpoint " + p.name
 	case KindCluster:
 		return "the identity of cluster " + p.name
+	case KindOrphan:
+		return "the end of orphan " + p.name
 	case KindReference:
 		return "the reference " + p.name
 	case KindAnchor:

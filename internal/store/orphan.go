@@ -8,29 +8,50 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
-// Orphaned stores events of a server that is not declared, or none; where it is, it fails
-// with a conflict and changes nothing. The server's events are kept as those of one that is
-// gone.
-func (r *Records) Orphaned(ctx context.Context, k fleet.ServerKey, events ...fleet.Event) error {
+// Orphans are those of a namespace whose end is stored work.
+func (r *Records) Orphans(ctx context.Context, cluster, namespace string) ([]fleet.Orphan, error) {
+	l, err := list[fleet.Orphan](ctx, r, orphanFolder(cluster, namespace), PageOptions{})
+	orphans := Values(l.Items)
+	for i := range orphans {
+		orphans[i].Revision = l.Items[i].Revision
+	}
+	return orphans, err
+}
+
+// CommitOrphan stores the work on an orphan in place of that of its revision, with events that
+// are kept as those of a server that is gone, and returns the new revision. Where its server
+// is declared it fails with a conflict and changes nothing. Without a plan the record goes,
+// whoever is declared.
+func (r *Records) CommitOrphan(ctx context.Context, o fleet.Orphan, events ...fleet.Event) (int64, error) {
+	key := orphanFolder(o.Cluster, o.Namespace) + o.UID
 	for {
+		prev, err := expect[fleet.Orphan](ctx, r, key, o.Revision)
+		if err != nil {
+			return 0, err
+		}
 		tx := r.Begin()
-		tx.compare(kv.Absent(intentKey(k)))
+		if o.Plan == nil {
+			tx.remove(key, prev.Revision)
+		} else {
+			tx.compare(kv.Absent(intentKey(o.Server)))
+			put(tx, key, prev, o)
+		}
 		if len(events) > 0 {
 			if err := tx.appendEvents(ctx, events); err != nil {
-				return err
+				return 0, err
 			}
-			if err := tx.depart(ctx, k); err != nil {
-				return err
+			if err := tx.depart(ctx, o.Server); err != nil {
+				return 0, err
 			}
 		}
 		if tx.err != nil {
-			return tx.err
+			return 0, tx.err
 		}
-		_, err := tx.run(ctx)
+		revision, err := tx.run(ctx)
 		conflict, ok := errors.AsType[*kv.ConflictError](err)
-		if ok && conflict.Key != r.prefix+intentKey(k) {
+		if ok && conflict.Key != r.prefix+intentKey(o.Server) && conflict.Key != r.prefix+key {
 			continue // what was read here has changed: read it again
 		}
-		return err
+		return revision, err
 	}
 }

@@ -3,36 +3,59 @@ package store_test
 import (
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
+// lost is the work on an orphan of a server that may be declared or not.
+func lost(k fleet.ServerKey) fleet.Orphan {
+	o := fleet.Orphan{Server: k, Cluster: "prod", Namespace: "kura", Name: "kura-" + k.Account + "-eu", UID: "uid-" + k.Account}
+	return o.End(time.Unix(1700000000, 0).UTC())
+}
+
 func TestK5_L30_theStoreSaysWhetherAServerIsDeclared(t *testing.T) {
 	r, _ := records(t)
 	declare(t, r, acme)
 	told := fleet.Event{Account: "acme", Region: "eu", Reason: "OrphanDeleted"}
 	for _, events := range [][]fleet.Event{nil, {told}} {
-		if err := r.Orphaned(t.Context(), acme, events...); !kv.IsConflict(err) {
+		if _, err := r.CommitOrphan(t.Context(), lost(acme), events...); !kv.IsConflict(err) {
 			t.Errorf("of a declared server with %d events: %v, want a conflict", len(events), err)
 		}
 	}
 	if l := must[store.Listing[fleet.Event]](t)(r.Events(t.Context(), acme)); len(l.Items) != 0 {
 		t.Errorf("events %+v, want none", l.Items)
 	}
-	lost := fleet.ServerKey{Account: "lost", Region: "eu"}
+	left := fleet.ServerKey{Account: "lost", Region: "eu"}
 	told.Account = "lost"
-	for range 2 {
-		if err := r.Orphaned(t.Context(), lost); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := r.Orphaned(t.Context(), lost, told); err != nil {
-		t.Fatal(err)
-	}
-	if l := must[store.Listing[fleet.Event]](t)(r.Events(t.Context(), lost)); len(l.Items) != 1 || l.Items[0].Value.Reason != "OrphanDeleted" {
+	o := lost(left)
+	o.Revision = must[int64](t)(r.CommitOrphan(t.Context(), o, told))
+	if l := must[store.Listing[fleet.Event]](t)(r.Events(t.Context(), left)); len(l.Items) != 1 || l.Items[0].Value.Reason != "OrphanDeleted" {
 		t.Errorf("events %+v, want the one", l.Items)
+	}
+	if d := cmp.Diff([]fleet.Orphan{o}, must[[]fleet.Orphan](t)(r.Orphans(t.Context(), "prod", "kura"))); d != "" {
+		t.Errorf("stored (-want +got):\n%s", d)
+	}
+	if l := must[[]fleet.Orphan](t)(r.Orphans(t.Context(), "prod", "kura2")); len(l) != 0 {
+		t.Errorf("of another namespace: %+v", l)
+	}
+	stale := o
+	stale.Revision--
+	if _, err := r.CommitOrphan(t.Context(), stale); !kv.IsConflict(err) {
+		t.Errorf("over another revision: %v, want a conflict", err)
+	}
+	declare(t, r, left)
+	if _, err := r.CommitOrphan(t.Context(), o); !kv.IsConflict(err) {
+		t.Errorf("once the server is declared: %v, want a conflict", err)
+	}
+	o.Plan = nil // which is taken back whoever is declared
+	must[int64](t)(r.CommitOrphan(t.Context(), o))
+	if l := must[[]fleet.Orphan](t)(r.Orphans(t.Context(), "prod", "kura")); len(l) != 0 {
+		t.Errorf("stored %+v, want nothing", l)
 	}
 }
 
@@ -44,7 +67,7 @@ func TestK5_eventsOfOrphansAreForgottenInTheEnd(t *testing.T) {
 	}
 	for i := range store.MaxDeparted + 1 {
 		k := name(i)
-		if err := r.Orphaned(t.Context(), k, fleet.Event{Account: k.Account, Region: k.Region, Reason: "OrphanDeleted"}); err != nil {
+		if _, err := r.CommitOrphan(t.Context(), lost(k), fleet.Event{Account: k.Account, Region: k.Region, Reason: "OrphanDeleted"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +81,7 @@ func TestK5_eventsOfOrphansAreForgottenInTheEnd(t *testing.T) {
 func TestG2_whoLeadsNoMoreNotesNoOrphan(t *testing.T) {
 	r, _ := records(t)
 	fenced := r.Fenced(kv.Unchanged("/kura/v1/staging/no-such-leader", 7))
-	if err := fenced.Orphaned(t.Context(), acme); !errors.Is(err, kv.ErrNotLeader) {
+	if _, err := fenced.CommitOrphan(t.Context(), lost(acme)); !errors.Is(err, kv.ErrNotLeader) {
 		t.Errorf("%v, want %v", err, kv.ErrNotLeader)
 	}
 }

@@ -130,7 +130,7 @@ func (s *state) apply(key string, e kv.Change, prefix string) (u Update, ok bool
 			s.events[p.server] = max(s.events[p.server], e.Item.Revision)
 		}
 		return u, true
-	case KindLeader, KindSchema, KindClaims, KindReservation, KindReference, KindLock, KindAnchor:
+	case KindLeader, KindSchema, KindClaims, KindReservation, KindReference, KindLock, KindAnchor, KindOrphan:
 		return u, false
 	}
 	if err != nil {

@@ -54,7 +54,7 @@ func (c *changes) take(view *store.View, u store.Update) {
 			c.told = make(chan struct{})
 		}
 		return
-	case store.KindSchema, store.KindTry, store.KindClaims, store.KindToken, store.KindReservation, store.KindReference, store.KindEndpoint, store.KindLock, store.KindLeader, store.KindAnchor, store.KindCluster:
+	case store.KindSchema, store.KindTry, store.KindClaims, store.KindToken, store.KindReservation, store.KindReference, store.KindEndpoint, store.KindLock, store.KindLeader, store.KindAnchor, store.KindCluster, store.KindOrphan:
 		return // no server reads differently for it
 	}
 	c.mu.Lock()

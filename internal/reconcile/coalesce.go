@@ -1,0 +1,91 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Coalesce returns an Execute that makes one call of the tasks of many servers: of those that
+// came while the call before it was under way, up to most. The call answers each in its place,
+// and has the time of the one that waited longest.
+func Coalesce(most int, call func(context.Context, []Call) []fleet.Outcome) func(context.Context, Call) fleet.Outcome {
+	c := &coalescer{most: most, call: call}
+	return c.execute
+}
+
+type coalescer struct {
+	most int
+	call func(context.Context, []Call) []fleet.Outcome
+
+	mu     sync.Mutex
+	busy   bool
+	queued []*queued
+}
+
+// queued is a task that waits for a call or for its answer.
+type queued struct {
+	ctx    context.Context
+	task   Call
+	sent   bool // under the coalescer's lock
+	answer chan fleet.Outcome
+}
+
+func (c *coalescer) execute(ctx context.Context, task Call) fleet.Outcome {
+	q := &queued{ctx: ctx, task: task, answer: make(chan fleet.Outcome, 1)}
+	c.mu.Lock()
+	c.queued = append(c.queued, q)
+	idle := !c.busy
+	c.busy = true
+	c.mu.Unlock()
+	if idle {
+		go c.drain()
+	}
+	select {
+	case o := <-q.answer:
+		return o
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return fleet.Outcome{
+			Class: fleet.ClassTransient, Reason: fleet.ReasonEndpointUnreachable, Answered: !q.sent,
+			Message: fmt.Sprintf("%s: no end within %s", task.Task.Describe(), task.Task.Timeout()),
+		}
+	}
+}
+
+// drain makes calls until nothing is queued.
+func (c *coalescer) drain() {
+	for batch := c.next(); len(batch) > 0; batch = c.next() {
+		tasks := make([]Call, len(batch))
+		for i, q := range batch {
+			tasks[i] = q.task
+		}
+		var answers []fleet.Outcome
+		err := safely(func() error { answers = c.call(batch[0].ctx, tasks); return nil })
+		for i, q := range batch {
+			if err != nil || i >= len(answers) {
+				q.answer <- faulty()
+			} else {
+				q.answer <- answers[i]
+			}
+		}
+	}
+}
+
+// next takes the tasks of the next call, none where all that is queued was given up.
+func (c *coalescer) next() []*queued {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queued = slices.DeleteFunc(c.queued, func(q *queued) bool { return q.ctx.Err() != nil })
+	batch := slices.Clone(c.queued[:min(len(c.queued), c.most)])
+	c.queued = slices.Delete(c.queued, 0, len(batch))
+	for _, q := range batch {
+		q.sent = true
+	}
+	c.busy = len(batch) > 0
+	return batch
+}

@@ -1,0 +1,136 @@
+package reconcile
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Executor runs the effects of the kinds that it is registered for.
+type Executor interface {
+	// Room names where a region's tasks are run: those of a room share its slots, and what
+	// hangs there takes none from another (P19). "": there is no such place.
+	Room(region fleet.Region) string
+	// Execute runs a claimed task until it succeeded, was answered otherwise or ctx ended. A
+	// room's tasks run beside each other: Coalesce makes one call of them.
+	Execute(ctx context.Context, c Call) fleet.Outcome
+}
+
+// Call is a claimed task, with what it is for.
+type Call struct {
+	Key     fleet.ServerKey
+	Region  fleet.Region
+	Desired fleet.Desired
+	Task    fleet.Task
+}
+
+// sites runs what is done at the sites of servers.
+type sites struct{ r *Reconciler }
+
+// Room implements Executor.
+func (s sites) Room(region fleet.Region) string {
+	if at := s.r.site(region); at != nil {
+		return at.runtime()
+	}
+	return ""
+}
+
+// Execute implements Executor.
+func (s sites) Execute(ctx context.Context, c Call) fleet.Outcome {
+	return s.r.site(c.Region).execute(ctx, c) // it has a room
+}
+
+// room is a place where effects are run, with slots of its own.
+type room struct {
+	executor fleet.Executor
+	name     string
+}
+
+// room returns the slots that a task needs one of, nil where nobody runs it.
+func (r *Reconciler) room(task fleet.Task, region fleet.Region) *slots {
+	at := room{executor: task.Executor()}
+	if x := r.executors[at.executor]; x != nil {
+		at.name = x.Room(region)
+	}
+	if at.name == "" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.rooms[at]
+	if s == nil {
+		s = &slots{kick: r.Kick, pace: pace{now: r.now, later: r.queue.AddAfter}}
+		r.rooms[at] = s
+	}
+	return s
+}
+
+// everyRoom returns the slots of all rooms.
+func (r *Reconciler) everyRoom() []*slots {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.rooms))
+}
+
+// forgo gives on what slots the server waits for or was woken for, but in the room where it
+// goes on waiting.
+func (r *Reconciler) forgo(key fleet.ServerKey, but *slots) {
+	for _, s := range r.everyRoom() {
+		if s != but {
+			s.forgo(key)
+		}
+	}
+}
+
+// slots bound the effects that are under way at once in a room (P19). Who waits keeps its place until it
+// begins or its turn ends otherwise: the slot that it was woken for is then the next one's.
+type slots struct {
+	kick func(fleet.ServerKey)
+	pace pace // of the tries that have slots
+
+	mu     sync.Mutex
+	taken  int
+	queued []fleet.ServerKey // want one, and have not begun
+}
+
+// begin takes up a slot until end. Without one the server's turn is due when there is some.
+func (s *slots) begin(key fleet.ServerKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == effectsAtOnce {
+		if !slices.Contains(s.queued, key) {
+			s.queued = append(s.queued, key)
+		}
+		return false
+	}
+	s.queued = slices.DeleteFunc(s.queued, func(k fleet.ServerKey) bool { return k == key })
+	s.taken++
+	return true
+}
+
+func (s *slots) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	s.wake()
+}
+
+func (s *slots) forgo(key fleet.ServerKey) {
+	s.pace.forgo(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.queued, key); i >= 0 {
+		s.queued = slices.Delete(s.queued, i, i+1)
+		s.wake() // it may have been woken instead of another
+	}
+}
+
+// wake makes the turns due of as many as there is room for; s.mu is held.
+func (s *slots) wake() {
+	for _, key := range s.queued[:min(len(s.queued), effectsAtOnce-s.taken)] {
+		s.kick(key)
+	}
+}

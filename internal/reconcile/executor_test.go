@@ -1,0 +1,145 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
+)
+
+// executor is one of a test's, with a room for each region.
+type executor func(context.Context, reconcile.Call) fleet.Outcome
+
+func (executor) Room(region fleet.Region) string { return region.Name }
+
+func (e executor) Execute(ctx context.Context, c reconcile.Call) fleet.Outcome { return e(ctx, c) }
+
+// inUS makes a region of the cluster beside eu.
+func (w *world) inUS() {
+	w.region("us", func(r *fleet.Region) {
+		r.Name, r.Containers, r.Readiness, r.MaxUnsettled = "us", nil, fleet.Readiness{}, 1000
+		r.Kubernetes = &fleet.Kubernetes{Cluster: "prod", Namespace: "kura", Image: "localhost/kura:{image_tag}"}
+	})
+}
+
+func us(account string) fleet.ServerKey { return fleet.ServerKey{Account: account, Region: "us"} }
+
+func TestP19_anExecutorThatHangsDelaysNoOther(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.inUS()
+		w.region("ap", func(r *fleet.Region) {
+			r.Name, r.Containers, r.Readiness = "ap", nil, fleet.Readiness{}
+			r.Kubernetes = &fleet.Kubernetes{Cluster: "prod", Namespace: "kura", Image: "localhost/kura:{image_tag}"}
+		})
+		release := make(chan struct{})
+		var hang atomic.Int64
+		k := w.start(options{executors: func(k *kurad) map[fleet.Executor]reconcile.Executor {
+			return map[fleet.Executor]reconcile.Executor{fleet.ExecutorCluster: executor(func(ctx context.Context, c reconcile.Call) fleet.Outcome {
+				if c.Key.Region == "us" {
+					hang.Add(1)
+					<-release // deaf to ctx
+				}
+				return k.clients["prod"].Execute(ctx, c.Key, c.Task, *c.Desired.Kubernetes)
+			})}
+		}})
+		defer k.stop()
+		defer close(release)
+		for i := range 30 {
+			w.declareIn(us(fmt.Sprintf("s%02d", i)), "v1", false)
+		}
+		w.until("all slots of its room hang", time.Minute, func() bool { return hang.Load() == 16 })
+		w.declare("acme", "v1") // on the engine
+		far := fleet.ServerKey{Account: "acme", Region: "ap"}
+		w.declareIn(far, "v1", false) // of the same executor, in another room
+		w.until("both others run", time.Minute, func() bool {
+			g, err := w.records.Gather(w.t.Context(), far)
+			return w.converged("acme", "v1") && err == nil && g.Status != nil && g.Status.Status == fleet.StatusActive
+		})
+		w.pass(10 * time.Minute)
+		if n := hang.Load(); n != 16 {
+			t.Errorf("%d tasks hang, want no more than have slots", n)
+		}
+	})
+}
+
+// Toward D7: a provider that is asked for many servers is asked once for all that came while
+// it answered.
+func TestP19_tasksOfManyServersAreOneCall(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.inUS()
+		var calls, under, most atomic.Int64
+		k := w.start(options{executors: func(k *kurad) map[fleet.Executor]reconcile.Executor {
+			return map[fleet.Executor]reconcile.Executor{fleet.ExecutorCluster: executor(reconcile.Coalesce(100, func(ctx context.Context, batch []reconcile.Call) []fleet.Outcome {
+				calls.Add(1)
+				if under.Add(1) != 1 {
+					t.Error("a call began before the one before it had ended")
+				}
+				defer under.Add(-1)
+				most.Store(max(most.Load(), int64(len(batch))))
+				<-time.After(time.Second) // the bubble's
+				var answers []fleet.Outcome
+				for _, c := range batch {
+					answers = append(answers, k.clients["prod"].Execute(ctx, c.Key, c.Task, *c.Desired.Kubernetes))
+				}
+				return answers
+			}))}
+		}})
+		defer k.stop()
+		const servers = 40
+		for i := range servers {
+			w.declareIn(us(fmt.Sprintf("s%02d", i)), "v1", false)
+		}
+		w.until("all run", 2*time.Minute, func() bool { return w.count("v1") == servers })
+		if n := calls.Load(); n > 8 || most.Load() < 10 {
+			t.Errorf("%d calls, of %d tasks at most; want few, of about as many as a room has slots", n, most.Load())
+		}
+	})
+}
+
+func TestP19_aCallThatHangsIsEndedAndWhatWasNotSentWasNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nth atomic.Int64
+		release := make(chan struct{})
+		execute := reconcile.Coalesce(2, func(_ context.Context, batch []reconcile.Call) []fleet.Outcome {
+			switch nth.Add(1) {
+			case 1:
+				<-release
+			case 2:
+				panic("broken")
+			}
+			return make([]fleet.Outcome, len(batch))
+		})
+		answers := make([]fleet.Outcome, 4)
+		begin := func(i int) {
+			go func() {
+				within, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				answers[i] = execute(within, reconcile.Call{})
+			}()
+			synctest.Wait()
+		}
+		begin(0)
+		begin(1)
+		<-time.After(2 * time.Minute)
+		synctest.Wait()
+		if answers[0].Answered || !answers[1].Answered || answers[0].Class != fleet.ClassTransient || answers[1].Class != fleet.ClassTransient {
+			t.Errorf("answers %+v, want both transient, and only the one that was sent possibly on its way", answers[:2])
+		}
+		close(release)
+		synctest.Wait()
+		begin(2)
+		if answers[2].Reason != fleet.ReasonRuntimeError {
+			t.Errorf("a call that broke answers %+v", answers[2])
+		}
+		answers[3].Class = "none yet"
+		begin(3)
+		if answers[3].Class != "" || nth.Load() != 3 {
+			t.Errorf("the next call answers %+v", answers[3])
+		}
+	})
+}
