@@ -246,7 +246,6 @@ func TestG12_firstTriesArePacedWhereAllFailAndNowhereElse(t *testing.T) {
 			t.Error("nobody says what it waits for")
 		}
 		d.set("")
-		began = time.Now()
 		w.until("all run", 2*time.Minute, func() bool { return w.count("v1") == n+bad })
 		d.set("localhost")
 		for i := range bad {
