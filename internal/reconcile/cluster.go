@@ -125,7 +125,7 @@ func (n *namespace) changed(name string) {
 	if name == "" {
 		n.identify()
 		n.cluster.r.kick(n.cluster.r.serversAt(n.target()))
-	} else if key, ok := n.cluster.r.serverAt(spot{n.target(), name}); ok {
+	} else if key, ok := n.cluster.r.serverAt(targetName{n.target(), name}); ok {
 		n.cluster.r.Kick(key)
 	}
 }
@@ -217,7 +217,7 @@ func (n *namespace) Follow(in projection.Input, out projection.Output) {
 	r := n.cluster.r
 	begun := r.beside(func(ctx context.Context) {
 		err := n.refresh(ctx, instance)
-		if err == nil || !r.knows(key) {
+		if err == nil || !r.isKnown(key) {
 			n.pace.Forget(key)
 		} else if ctx.Err() == nil {
 			pause := n.pace.When(key)

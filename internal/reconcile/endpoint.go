@@ -208,7 +208,7 @@ func (e *endpoint) concerned(cs []fleet.Container) []fleet.ServerKey {
 	defer e.r.mu.Unlock()
 	var keys []fleet.ServerKey
 	for _, c := range cs {
-		if key, ok := e.r.names[spot{e.target(), c.Name}]; ok {
+		if key, ok := e.r.names[targetName{e.target(), c.Name}]; ok {
 			keys = append(keys, key)
 		}
 		if key, ok := e.r.adopted[c.ID]; ok {

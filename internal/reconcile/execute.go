@@ -37,7 +37,7 @@ func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out project
 // one the turn of its server comes again.
 func (r *Reconciler) enter(c Call, failed fleet.Reason) *slots {
 	room := r.room(c.Task, c.Region)
-	r.forgo(c.Key, room)
+	r.stopWaiting(c.Key, room)
 	if room == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (r *Reconciler) enter(c Call, failed fleet.Reason) *slots {
 		r.queue.AddAfter(c.Key, noSlotRetry)
 		return nil
 	}
-	if !room.pace.may(c.Key, subject(c.Task), failed) {
+	if !room.pace.allows(c.Key, subject(c.Task), failed) {
 		room.end()
 		return nil
 	}
@@ -88,7 +88,7 @@ func (r *Reconciler) run(ctx context.Context, e *effect) {
 	} else {
 		r.ends(e, &outcome)
 	}
-	r.open(e.Key, e.room.pace.heard(e.Key, subject(task), outcome))
+	r.open(e.Key, e.room.pace.record(e.Key, subject(task), outcome))
 }
 
 // execute returns what the task's executor answers. For one that may be given up nobody waits

@@ -75,12 +75,12 @@ func (r *Reconciler) everyRoom() []*slots {
 	return slices.Collect(maps.Values(r.rooms))
 }
 
-// forgo gives on what slots the server waits for or was woken for, but in the room where it
+// stopWaiting gives on what slots the server waits for or was woken for, but in the room where it
 // goes on waiting.
-func (r *Reconciler) forgo(key fleet.ServerKey, but *slots) {
+func (r *Reconciler) stopWaiting(key fleet.ServerKey, but *slots) {
 	for _, s := range r.everyRoom() {
 		if s != but {
-			s.forgo(key)
+			s.stopWaiting(key)
 		}
 	}
 }
@@ -118,8 +118,8 @@ func (s *slots) end() {
 	s.wake()
 }
 
-func (s *slots) forgo(key fleet.ServerKey) {
-	s.pace.forgo(key)
+func (s *slots) stopWaiting(key fleet.ServerKey) {
+	s.pace.stopWaiting(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.queued, key); i >= 0 {

@@ -178,7 +178,7 @@ func (n *namespace) lost(now time.Time) (lost map[string]fleet.KubeInstance, kno
 // orphan. The store has the last word before anything is deleted.
 func (n *namespace) declared(i fleet.KubeInstance) bool {
 	store := n.cluster.r.cfg.Store
-	if _, ok := n.cluster.r.serverAt(spot{n.target(), i.Name}); ok {
+	if _, ok := n.cluster.r.serverAt(targetName{n.target(), i.Name}); ok {
 		return true
 	}
 	if _, ok := store.Stored(fleet.ServerKey{Account: i.Account, Region: i.Region}); ok {

@@ -24,8 +24,8 @@ type pace struct {
 	later func(fleet.ServerKey, time.Duration) // makes a turn due
 
 	mu      sync.Mutex
-	streaks map[what]map[fleet.Reason]*streak
-	firsts  map[what]*firsts
+	streaks map[tried]map[fleet.Reason]*streak
+	firsts  map[tried]*firsts
 }
 
 // firsts are the first tries of what fails for others, each with its time.
@@ -34,8 +34,8 @@ type firsts struct {
 	next time.Time
 }
 
-// what is tried: a kind of step, and of images the registry that has them.
-type what struct {
+// tried is what a task tries: a kind of step, and of images the registry that has them.
+type tried struct {
 	kind     fleet.TaskKind
 	registry string
 }
@@ -51,17 +51,17 @@ type streak struct {
 }
 
 // subject is what a task tries.
-func subject(task fleet.Task) what {
-	w := what{kind: task.Kind}
+func subject(task fleet.Task) tried {
+	w := tried{kind: task.Kind}
 	if ref, err := fleet.ParseImage(task.Image); err == nil {
 		w.registry = ref.Registry
 	}
 	return w
 }
 
-// may reports whether the server may try now what failed before with that reason, "" where it
+// allows reports whether the server may try now what failed before with that reason, "" where it
 // did not. Where it may not, its turn is due when it may.
-func (p *pace) may(key fleet.ServerKey, w what, failed fleet.Reason) bool {
+func (p *pace) allows(key fleet.ServerKey, w tried, failed fleet.Reason) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
@@ -80,7 +80,7 @@ func (p *pace) may(key fleet.ServerKey, w what, failed fleet.Reason) bool {
 		s.left--
 		delete(s.waits, key)
 		if s.left == 0 {
-			s.call(p.later, now)
+			s.wake(p.later, now)
 		}
 		return true
 	}
@@ -88,12 +88,12 @@ func (p *pace) may(key fleet.ServerKey, w what, failed fleet.Reason) bool {
 		s.waits[key] = true
 		s.waiting = append(s.waiting, key)
 	}
-	s.call(p.later, now) // again, if it came early: what it was called for is over
+	s.wake(p.later, now) // again, if it came early: what it was woken for is over
 	return false
 }
 
 // mayFirst is may for what did not fail for the server before.
-func (p *pace) mayFirst(key fleet.ServerKey, w what, now time.Time) bool {
+func (p *pace) mayFirst(key fleet.ServerKey, w tried, now time.Time) bool {
 	if p.fails(w) == 0 {
 		return true
 	}
@@ -101,7 +101,7 @@ func (p *pace) mayFirst(key fleet.ServerKey, w what, now time.Time) bool {
 	if f == nil {
 		f = &firsts{at: map[fleet.ServerKey]time.Time{}}
 		if p.firsts == nil {
-			p.firsts = map[what]*firsts{}
+			p.firsts = map[tried]*firsts{}
 		}
 		p.firsts[w] = f
 	}
@@ -113,7 +113,7 @@ func (p *pace) mayFirst(key fleet.ServerKey, w what, now time.Time) bool {
 		f.next = f.at[key].Add(firstTry)
 	}
 	if wait := f.at[key].Sub(now); wait > 0 {
-		p.later(key, wait) // again, if it came early: what it was called for is over
+		p.later(key, wait) // again, if it came early: what it was woken for is over
 		return false
 	}
 	delete(f.at, key)
@@ -121,7 +121,7 @@ func (p *pace) mayFirst(key fleet.ServerKey, w what, now time.Time) bool {
 }
 
 // fails says for how many servers a try fails whose answers are all the same; 0: there is none.
-func (p *pace) fails(w what) (n int) {
+func (p *pace) fails(w tried) (n int) {
 	for _, s := range p.streaks[w] {
 		if len(s.failing) >= sameAnswers {
 			n += len(s.failing)
@@ -130,8 +130,8 @@ func (p *pace) fails(w what) (n int) {
 	return n
 }
 
-// call makes the turns due, for the next round, of those who waited longest.
-func (s *streak) call(later func(fleet.ServerKey, time.Duration), now time.Time) {
+// wake makes the turns due, for the next round, of those who waited longest.
+func (s *streak) wake(later func(fleet.ServerKey, time.Duration), now time.Time) {
 	n := 0
 	kept := s.waiting[:0]
 	for i, key := range s.waiting {
@@ -149,15 +149,15 @@ func (s *streak) call(later func(fleet.ServerKey, time.Duration), now time.Time)
 	s.waiting = kept
 }
 
-// forgo says that the server wants no try now: another one has its place.
-func (p *pace) forgo(key fleet.ServerKey) {
+// stopWaiting says that the server wants no try now: another one has its place.
+func (p *pace) stopWaiting(key fleet.ServerKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, of := range p.streaks {
 		for _, s := range of {
 			if s.waits[key] {
 				delete(s.waits, key)
-				s.call(p.later, p.now())
+				s.wake(p.later, p.now())
 			}
 		}
 	}
@@ -166,10 +166,10 @@ func (p *pace) forgo(key fleet.ServerKey) {
 	}
 }
 
-// heard takes an answer into account. It returns when the next try is due of the servers for
+// record takes an answer into account. It returns when the next try is due of the servers for
 // all of which failed what has succeeded for one: at once, but once a minute at most, for where
 // some fail and others succeed that comes all the time.
-func (p *pace) heard(key fleet.ServerKey, w what, o fleet.Outcome) (due map[fleet.ServerKey]time.Time) {
+func (p *pace) record(key fleet.ServerKey, w tried, o fleet.Outcome) (due map[fleet.ServerKey]time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o.Class == fleet.ClassOK {
@@ -196,7 +196,7 @@ func (p *pace) heard(key fleet.ServerKey, w what, o fleet.Outcome) (due map[flee
 		return nil
 	}
 	if p.streaks == nil {
-		p.streaks = map[what]map[fleet.Reason]*streak{}
+		p.streaks = map[tried]map[fleet.Reason]*streak{}
 	}
 	if p.streaks[w] == nil {
 		p.streaks[w] = map[fleet.Reason]*streak{}

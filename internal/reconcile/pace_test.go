@@ -13,18 +13,18 @@ import (
 func TestG12_whoAsksTooEarlyIsCalledAgain(t *testing.T) {
 	now, called := time.Now(), map[fleet.ServerKey]int{}
 	p := pace{now: func() time.Time { return now }, later: func(k fleet.ServerKey, _ time.Duration) { called[k]++ }}
-	w := what{kind: fleet.TaskPull, registry: "registry.example.com"}
+	w := tried{kind: fleet.TaskPull, registry: "registry.example.com"}
 	name := func(i int) fleet.ServerKey { return fleet.ServerKey{Account: fmt.Sprintf("s%02d", i), Region: "eu"} }
 	for i := range triesAtOnce + 1 {
-		p.heard(name(i), w, fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed})
+		p.record(name(i), w, fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed})
 	}
 	for i := range triesAtOnce {
-		if !p.may(name(i), w, fleet.ReasonImagePullFailed) {
+		if !p.allows(name(i), w, fleet.ReasonImagePullFailed) {
 			t.Fatalf("no try for %d", i)
 		}
 	}
 	for i := range 2 {
-		if last := name(triesAtOnce); p.may(last, w, fleet.ReasonImagePullFailed) || called[last] != i+1 {
+		if last := name(triesAtOnce); p.allows(last, w, fleet.ReasonImagePullFailed) || called[last] != i+1 {
 			t.Errorf("asked %d times, it was called %d times", i+1, called[last])
 		}
 	}
@@ -35,34 +35,34 @@ func TestG12_whoAsksTooEarlyIsCalledAgain(t *testing.T) {
 func TestG12_firstTriesFollowEachOtherUntilOneSucceeds(t *testing.T) {
 	now, called := time.Now(), map[fleet.ServerKey]time.Duration{}
 	p := pace{now: func() time.Time { return now }, later: func(k fleet.ServerKey, d time.Duration) { called[k] = d }}
-	w, other := what{kind: fleet.TaskPull, registry: "registry.example.com"}, what{kind: fleet.TaskPull, registry: "other.example.com"}
+	w, other := tried{kind: fleet.TaskPull, registry: "registry.example.com"}, tried{kind: fleet.TaskPull, registry: "other.example.com"}
 	name := func(i int) fleet.ServerKey { return fleet.ServerKey{Account: fmt.Sprintf("s%02d", i), Region: "eu"} }
 	failed := fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed}
 	for i := range sameAnswers {
-		if !p.may(name(i), w, "") {
+		if !p.allows(name(i), w, "") {
 			t.Fatal("a first try waits where too few have failed")
 		}
-		p.heard(name(i), w, failed)
+		p.record(name(i), w, failed)
 	}
-	if !p.may(name(20), w, "") || !p.may(name(21), other, "") {
+	if !p.allows(name(20), w, "") || !p.allows(name(21), other, "") {
 		t.Error("the first of them waits, or that of another registry")
 	}
 	for i := range 3 {
-		if k := name(30 + i); p.may(k, w, "") || called[k] != time.Duration(i+1)*firstTry || p.may(k, w, "") || p.waiting(k) != sameAnswers {
+		if k := name(30 + i); p.allows(k, w, "") || called[k] != time.Duration(i+1)*firstTry || p.allows(k, w, "") || p.waiting(k) != sameAnswers {
 			t.Errorf("%s waits %s for its first try", k, called[k])
 		}
 	}
-	p.forgo(name(31))
+	p.stopWaiting(name(31))
 	now = now.Add(3 * firstTry)
-	if !p.may(name(30), w, "") || !p.may(name(32), w, "") || p.waiting(name(32)) != 0 {
+	if !p.allows(name(30), w, "") || !p.allows(name(32), w, "") || p.waiting(name(32)) != 0 {
 		t.Error("its time has come, and it waits")
 	}
-	if p.may(name(33), w, "") || p.may(name(34), w, "") {
+	if p.allows(name(33), w, "") || p.allows(name(34), w, "") {
 		t.Error("nobody waits")
 	}
 	clear(called)
-	p.heard(name(30), w, fleet.Outcome{Class: fleet.ClassOK})
-	if d, ok := called[name(33)]; !ok || d != 0 || !p.may(name(33), w, "") || !p.may(name(34), w, "") {
+	p.record(name(30), w, fleet.Outcome{Class: fleet.ClassOK})
+	if d, ok := called[name(33)]; !ok || d != 0 || !p.allows(name(33), w, "") || !p.allows(name(34), w, "") {
 		t.Error("one has succeeded, and others wait")
 	}
 }

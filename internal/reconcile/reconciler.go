@@ -141,8 +141,8 @@ type Reconciler struct {
 	mu      sync.Mutex
 	rooms   map[room]*slots                     // where tasks have been run
 	live    map[fleet.ServerKey]*effect         // the task that runs in this process
-	known   map[fleet.ServerKey]whereabouts     // of each server that had a turn
-	names   map[spot]fleet.ServerKey            // whose instance or container bears it
+	known   map[fleet.ServerKey]location        // of each server that had a turn
+	names   map[targetName]fleet.ServerKey      // whose instance or container bears it
 	adopted map[string]fleet.ServerKey          // by container id
 	waiters map[fleet.ServerKey][]chan struct{} // for a turn that begins from now on
 	giving  map[fleet.ServerKey]bool            // wait for a declaration's end to give hosts back
@@ -185,8 +185,8 @@ func New(cfg Config) *Reconciler {
 		admission: newAdmission(),
 		rooms:     map[room]*slots{},
 		live:      map[fleet.ServerKey]*effect{},
-		known:     map[fleet.ServerKey]whereabouts{},
-		names:     map[spot]fleet.ServerKey{},
+		known:     map[fleet.ServerKey]location{},
+		names:     map[targetName]fleet.ServerKey{},
 		adopted:   map[string]fleet.ServerKey{},
 		waiters:   map[fleet.ServerKey][]chan struct{}{},
 		giving:    map[fleet.ServerKey]bool{},
@@ -323,7 +323,7 @@ func (r *Reconciler) take(ctx context.Context, key fleet.ServerKey) {
 		return
 	}
 	r.await(key, waiting...) // for a turn that succeeds
-	r.forgo(key, nil)        // it asks again, and keeps nobody waiting until then
+	r.stopWaiting(key, nil)  // it asks again, and keeps nobody waiting until then
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, errLocked):

@@ -16,17 +16,17 @@ type site interface {
 	execute(ctx context.Context, c Call) fleet.Outcome
 }
 
-// whereabouts are what is remembered of a server that had a turn: where it is, and what
+// location is what is remembered of a server that had a turn: where it is, and what
 // there is its own.
-type whereabouts struct {
+type location struct {
 	site    site // nil: this kurad was given none that the region names
 	target  string
 	names   []string                  // of its instance or its containers, unique in the target
 	adopted map[string]fleet.Adoption // containers without labels, by service
 }
 
-// spot is a name within a target.
-type spot struct{ target, name string }
+// targetName is a name within a target.
+type targetName struct{ target, name string }
 
 // site returns where the region's instances are, nil where this kurad was not given it.
 // It begins to observe a namespace that it hears of for the first time.
@@ -44,8 +44,8 @@ func (r *Reconciler) site(region fleet.Region) site {
 	return nil
 }
 
-// siteless says what this kurad has to be started with.
-func siteless(region fleet.Region) *fleet.ReadFailure {
+// missingSite says what this kurad has to be started with.
+func missingSite(region fleet.Region) *fleet.ReadFailure {
 	kind, flag, name := "endpoint", "--container-endpoint", ""
 	switch {
 	case region.Kubernetes != nil:

@@ -29,7 +29,7 @@ func TestP19_aSlotIsNotLostToWhoNoLongerWantsIt(t *testing.T) {
 		t.Fatalf("woken %v, want %v", woken, want)
 	}
 	woken = nil
-	s.forgo(name("waits", 0))
+	s.stopWaiting(name("waits", 0))
 	if want := []fleet.ServerKey{name("waits", 1)}; !slices.Equal(woken, want) {
 		t.Fatalf("woken %v, want %v", woken, want)
 	}
@@ -41,7 +41,7 @@ func TestP19_aSlotIsNotLostToWhoNoLongerWantsIt(t *testing.T) {
 	if !s.begin(name("waits", 2)) || !s.begin(name("waits", 1)) || len(s.queued) != 0 {
 		t.Errorf("who was woken did not begin; %v wait", s.queued)
 	}
-	s.forgo(name("stranger", 0)) // who never waited
+	s.stopWaiting(name("stranger", 0)) // who never waited
 }
 
 func TestP19_whoFindsItsSlotTakenKeepsItsPlace(t *testing.T) {

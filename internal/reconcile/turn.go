@@ -71,7 +71,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 		begun = true
 		r.begin(e)
 	case !wanted:
-		r.forgo(key, nil)
+		r.stopWaiting(key, nil)
 	case planned:
 		r.Kick(key) // a stored plan with a runnable task makes the next turn due at once (S4)
 	}
@@ -106,7 +106,7 @@ func (r *Reconciler) store(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 	if err != nil {
 		return fmt.Errorf("store the turn of %s: %w", key, err)
 	}
-	r.tell(out.Events)
+	r.logEvents(out.Events)
 	return nil
 }
 
@@ -186,9 +186,9 @@ func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.In
 		return in
 	}
 	in.Desired = desired
-	at := r.know(key, in.Region, desired, g.Status)
+	at := r.locate(key, in.Region, desired, g.Status)
 	if at == nil {
-		in.Seen.Instance.Unreadable = siteless(in.Region)
+		in.Seen.Instance.Unreadable = missingSite(in.Region)
 	}
 	for _, o := range r.observers(at) {
 		o.Observe(&in)
@@ -214,19 +214,19 @@ func (r *Reconciler) desired(in projection.Input, g fleet.Gathered) (d fleet.Des
 	return d, err
 }
 
-// know remembers where the server is and what there is its, by name and by id, and
+// locate remembers where the server is and what there is its, by name and by id, and
 // returns where.
-func (r *Reconciler) know(key fleet.ServerKey, region fleet.Region, d fleet.Desired, status *fleet.Status) site {
-	at := whereabouts{site: r.site(region), target: region.Target(), names: namesOf(d)}
+func (r *Reconciler) locate(key fleet.ServerKey, region fleet.Region, d fleet.Desired, status *fleet.Status) site {
+	at := location{site: r.site(region), target: region.Target(), names: namesOf(d)}
 	if status != nil {
 		at.adopted = status.Adopted
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.disown(key)
+	r.forgetNames(key)
 	r.known[key] = at
 	for _, name := range at.names {
-		r.names[spot{at.target, name}] = key
+		r.names[targetName{at.target, name}] = key
 	}
 	for _, a := range at.adopted {
 		r.adopted[a.ID] = key
@@ -247,11 +247,11 @@ func namesOf(d fleet.Desired) (names []string) {
 	return names
 }
 
-// disown drops the names and the adopted ids of a server; r.mu is held.
-func (r *Reconciler) disown(key fleet.ServerKey) {
+// forgetNames drops the names and the adopted ids of a server; r.mu is held.
+func (r *Reconciler) forgetNames(key fleet.ServerKey) {
 	at := r.known[key]
 	for _, name := range at.names {
-		if s := (spot{at.target, name}); r.names[s] == key {
+		if s := (targetName{at.target, name}); r.names[s] == key {
 			delete(r.names, s)
 		}
 	}
@@ -276,15 +276,15 @@ func (r *Reconciler) serversAt(target string) []fleet.ServerKey {
 }
 
 // serverAt names the server to which a name belongs.
-func (r *Reconciler) serverAt(s spot) (fleet.ServerKey, bool) {
+func (r *Reconciler) serverAt(s targetName) (fleet.ServerKey, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key, ok := r.names[s]
 	return key, ok
 }
 
-// knows reports whether the server had a turn and is still there.
-func (r *Reconciler) knows(key fleet.ServerKey) bool {
+// isKnown reports whether the server had a turn and is still there.
+func (r *Reconciler) isKnown(key fleet.ServerKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, ok := r.known[key]
@@ -293,21 +293,21 @@ func (r *Reconciler) knows(key fleet.ServerKey) bool {
 
 // forget drops what is remembered of a server that is no more.
 func (r *Reconciler) forget(key fleet.ServerKey) {
-	for _, o := range r.observers(r.whereabouts(key).site) {
+	for _, o := range r.observers(r.location(key).site) {
 		o.Follow(projection.Input{Intent: fleet.Intent{Server: fleet.Server{Account: key.Account, Region: key.Region}}}, projection.Output{})
 	}
 	r.kick(r.admission.forget(key))
-	r.forgo(key, nil)
+	r.stopWaiting(key, nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.disown(key)
+	r.forgetNames(key)
 	delete(r.known, key)
 	delete(r.memos, key)
 	delete(r.answers, key)
 	delete(r.opened, key)
 }
 
-func (r *Reconciler) whereabouts(key fleet.ServerKey) whereabouts {
+func (r *Reconciler) location(key fleet.ServerKey) location {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[key]
@@ -331,8 +331,8 @@ func (r *Reconciler) isLive(key fleet.ServerKey) bool {
 	return r.live[key] != nil
 }
 
-// tell logs the events of a turn.
-func (r *Reconciler) tell(events []fleet.Event) {
+// logEvents logs the events of a turn.
+func (r *Reconciler) logEvents(events []fleet.Event) {
 	for _, e := range events {
 		log := r.log.Info
 		if e.Type == fleet.EventWarning {
