@@ -38,8 +38,8 @@ func (a *admission) region(name string) *places {
 	return p
 }
 
-// ask gives the server a place, or puts it in the queue and returns false.
-func (a *admission) ask(key fleet.ServerKey, urgent bool, most int) bool {
+// request gives the server a place, or puts it in the queue and returns false.
+func (a *admission) request(key fleet.ServerKey, urgent bool, most int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.region(key.Region)

@@ -67,7 +67,7 @@ func (e *endpoint) observe(ctx context.Context) {
 // watch takes the engine's hints until ctx ends. One that ends before costs latency only.
 func (e *endpoint) watch(ctx context.Context) {
 	for {
-		err := safely(func() error { return e.engine.Watch(ctx, func(string) { e.ask() }) })
+		err := safely(func() error { return e.engine.Watch(ctx, func(string) { e.requestList() }) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -76,8 +76,8 @@ func (e *endpoint) watch(ctx context.Context) {
 	}
 }
 
-// ask makes a listing due that begins from now on.
-func (e *endpoint) ask() {
+// requestList makes a listing due that begins from now on.
+func (e *endpoint) requestList() {
 	select {
 	case e.asked <- struct{}{}:
 	default: // one is asked for already, and it will begin after this
@@ -92,7 +92,7 @@ func (e *endpoint) Follow(in projection.Input, out projection.Output) {
 	e.mu.Lock()
 	e.stale[in.Intent.Key()] = true
 	e.mu.Unlock()
-	e.ask()
+	e.requestList()
 }
 
 // Fresh implements Observer.
@@ -101,7 +101,7 @@ func (e *endpoint) Fresh(ctx context.Context, _ fleet.Gathered) error {
 	e.mu.Lock()
 	e.awaiting = append(e.awaiting, done)
 	e.mu.Unlock()
-	e.ask()
+	e.requestList()
 	select {
 	case <-done:
 		return nil

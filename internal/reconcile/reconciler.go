@@ -238,7 +238,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			}
 		}()
 	}
-	r.recount()
+	r.countHeld()
 	r.setRunning(ctx)
 	for _, e := range r.endpoints {
 		r.beside(e.observe)

@@ -127,7 +127,7 @@ func (r *Reconciler) decide(ctx context.Context, key fleet.ServerKey) (fleet.Gat
 		}
 		out = projection.Decide(in)
 	}
-	if out.WantsAdmission && r.admission.ask(key, out.Urgent, in.Region.MaxUnsettled) {
+	if out.WantsAdmission && r.admission.request(key, out.Urgent, in.Region.MaxUnsettled) {
 		in.Admit = true
 		out = projection.Decide(in)
 	}
@@ -313,9 +313,9 @@ func (r *Reconciler) location(key fleet.ServerKey) location {
 	return r.known[key]
 }
 
-// recount takes up the places of servers that were being settled when the last one who
+// countHeld takes up the places of servers that were being settled when the last one who
 // led ended. A server that cannot be read holds no place until its turn says otherwise (P19).
-func (r *Reconciler) recount() {
+func (r *Reconciler) countHeld() {
 	for _, key := range r.cfg.Store.ServerKeys() {
 		if g, ok := r.cfg.Store.Stored(key); ok && g.Status != nil && projection.Unsettled(*g.Status) {
 			r.admission.report(key, projection.Output{Unsettled: true}, 0)

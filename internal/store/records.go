@@ -197,11 +197,11 @@ func (r *Records) Gather(ctx context.Context, k fleet.ServerKey) (fleet.Gathered
 	for _, item := range page.Items {
 		switch strings.TrimPrefix(item.Key, r.prefix) {
 		case intentKey(k):
-			intent = keep[fleet.Intent](&at, item)
+			intent = versioned[fleet.Intent](&at, item)
 		case statusKey(k):
-			status = keep[fleet.Status](&at, item)
+			status = versioned[fleet.Status](&at, item)
 		case tryKey(k):
-			try = keep[fleet.Try](&at, item)
+			try = versioned[fleet.Try](&at, item)
 		}
 	}
 	if at.err == nil && !intent.Exists() {
@@ -328,10 +328,10 @@ func readAt[T any](at *reader, key string) Versioned[T] {
 	if len(page.Items) == 0 || page.Items[0].Key != at.r.prefix+key {
 		return Versioned[T]{}
 	}
-	return keep[T](at, page.Items[0])
+	return versioned[T](at, page.Items[0])
 }
 
-func keep[T any](at *reader, item kv.Item) Versioned[T] {
+func versioned[T any](at *reader, item kv.Item) Versioned[T] {
 	v, err := decode[T](item)
 	if err != nil && at.err == nil {
 		at.err = malformed(strings.TrimPrefix(item.Key, at.r.prefix), err)
