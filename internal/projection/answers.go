@@ -302,17 +302,13 @@ func (t *turn) completed(p fleet.Plan) {
 		t.dropPlan()
 		return
 	}
-	if p.Kind == fleet.PlanDestroy && !t.in.kubernetes() {
+	if slices.ContainsFunc(p.Tasks, func(task fleet.Task) bool { return task.Kind == fleet.TaskRemoveVolumes }) {
 		t.s.VolumesRemoved = true
 	}
 	if p.Cause == fleet.CauseCleanup {
 		t.note(fleet.EventNormal, "LeftoversRemoved", "containers of no active plan were removed")
 	}
-	most := maxRestart
-	if t.in.kubernetes() {
-		most = maxRetry // somebody reverts what is applied
-	}
-	t.endPlan("", most)
+	t.endPlan("", t.in.runtime().pause())
 }
 
 // endPlan drops the plan; the next one for the same cause waits, the longer the more
@@ -339,7 +335,7 @@ func (t *turn) supersede() bool {
 	if p == nil || t.awaited() {
 		return false
 	}
-	if !t.current(p) || !t.fits(p) {
+	if !t.current(p) || !t.in.runtime().fits(t, p) {
 		t.dropPlan()
 	}
 	return false

@@ -6,7 +6,7 @@
 //	Input    intent, region, rendered document, latest deployment, stored status,
 //	  │      observation, holds, now
 //	  ▼
-//	Project  look at the observation, then the rules in the order of P1   rules.go, endpoint.go, instance.go, kube.go
+//	Project  look at the observation, then the rules in the order of P1   rules.go, endpoint.go, runtime.go, containers.go, kube.go
 //	  │      what a KuraInstance's controller has shown (K8)               kube_rollout.go
 //	  │      outcomes of tasks and what a plan lives through               answers.go, deployment.go
 //	  │      holds, due times                                              project.go, clock.go
@@ -39,11 +39,10 @@
 //   - a kurad that has just started rewrites nothing (TestG1_aRestartRewritesNothing)
 //   - what a turn makes of what is there can be reviewed (TestProjection_goldenTable)
 //
-// A server is a set of containers or one KuraInstance; in.kubernetes() tells them apart in
-// kube.go, kube_report.go and where these are asked. What a KuraInstance is rendered to
-// depends on the status (K7), so a turn that changes the hosts which stay routed asks for
-// the next one at once. Both worlds are explored with the same invariants;
-// kube_invariants_test.go holds those of a KuraInstance.
+// A server is a set of containers or one KuraInstance: two kinds of one interface, runtime.go.
+// What a KuraInstance is rendered to depends on the status (K7), so a turn that changes the
+// hosts which stay routed asks for the next one at once. Both worlds are explored with the
+// same invariants; kube_invariants_test.go holds those of a KuraInstance.
 //
 // How far the explorations go differs by build tags: see effort in depth_test.go,
 // depth_real_test.go and depth_race_test.go. Each logs what it visited.

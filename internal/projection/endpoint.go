@@ -139,7 +139,7 @@ func (t *turn) endAliases() {
 	var kept []fleet.Alias
 	for _, a := range t.s.Aliases {
 		over := a.Until != nil && !a.Until.After(t.in.Now)
-		if over && (withdrawn && a.Ended || !t.in.kubernetes()) {
+		if over && (withdrawn && a.Ended || !t.in.runtime().routes()) {
 			continue
 		}
 		a.Ended = over

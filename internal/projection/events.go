@@ -23,10 +23,6 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 	add := func(kind fleet.EventType, reason, format string, args ...any) {
 		es = append(es, event(in, kind, reason, fmt.Sprintf(format, args...)))
 	}
-	goes := "containers and volumes go"
-	if in.kubernetes() {
-		goes = "KuraInstance goes"
-	}
 	prev := fleet.Status{Status: fleet.StatusProvisioning}
 	if in.Prev != nil {
 		prev = *in.Prev
@@ -42,7 +38,7 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 		case fleet.StatusProvisioning:
 			add(fleet.EventNormal, "Provisioning", "was %s", prev.Status)
 		case fleet.StatusDestroying:
-			add(fleet.EventNormal, "Destroying", "unpublished; its %s next", goes)
+			add(fleet.EventNormal, "Destroying", "unpublished; its %s next", in.runtime().describe())
 		case fleet.StatusDestroyed:
 			add(fleet.EventNormal, "Destroyed", "nothing of it is left on the runtime")
 		}

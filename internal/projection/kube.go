@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// kubernetes reports whether the server is a KuraInstance.
-func (in Input) kubernetes() bool { return in.Desired.Kubernetes != nil }
+// kuraInstance is the kind of a server that is one KuraInstance.
+type kuraInstance struct{}
 
-// lookAtResource reads an observed KuraInstance against the desired one. What runs is the
-// controller's to say: the image is the one whose roll-out it reported complete.
-func (v *instance) lookAtResource(in Input) {
-	v.presence, v.image = absent, imageNone
+// look: what runs is the controller's to say. The image is the one whose roll-out it reported
+// complete.
+func (kuraInstance) look(in Input, v *instance) {
 	r := in.Seen.Instance.Resource
 	v.fresh = v.fresh && !in.hidesAdopted()
 	if r == nil {
@@ -75,15 +75,36 @@ func (in Input) hidesAdopted() bool {
 	return in.Seen.Instance.Resource == nil
 }
 
-// seeResource takes over what a good read saw of the server's KuraInstance, and reports
-// whether it is the one that was seen before.
-func (t *turn) seeResource() (same bool) {
+func (kuraInstance) see(t *turn) (same bool) {
 	is, was := t.in.Seen.Instance.Resource, t.s.Resource
 	t.s.Resource = is
 	if a := t.s.AdoptedResource; a != nil && t.in.rule(RuleK6Record) && (is == nil || is.UID != a.UID || is.Foreign == "" && !is.Adopted) {
 		t.s.AdoptedResource = nil // it is gone, or carries our labels
 	}
+	t.rolledOut()
 	return is != nil && was != nil && (is.UID == was.UID || !t.in.rule(RuleP5SameObject))
+}
+
+// prompted: it is gone or another one, a manager that was in the way of an apply has let go of
+// a field, or the region takes fields over now.
+func (kuraInstance) prompted(t *turn) bool {
+	was, is := t.s.Resource, t.in.Seen.Instance.Resource
+	if was == nil {
+		return false
+	}
+	if is == nil || is.UID != was.UID || is.Foreign != was.Foreign {
+		return true
+	}
+	if t.s.Runtime.Refusal == nil || t.s.Runtime.Refusal.Reason != fleet.ReasonFieldConflict {
+		return false
+	}
+	if t.in.Desired.Kubernetes.Force {
+		t.s.Runtime.Refusal = nil // so that this is said once
+		return true
+	}
+	return slices.ContainsFunc(was.Held, func(d fleet.FieldDifference) bool {
+		return !slices.ContainsFunc(is.Held, func(e fleet.FieldDifference) bool { return e.Path == d.Path && e.Manager == d.Manager })
+	})
 }
 
 // unconfirmed reports whether the KuraInstance was taken over from somebody else and is
@@ -100,54 +121,45 @@ func lacks(r fleet.KubeInstance) []fleet.FieldDifference { return slices.Concat(
 
 func beyondMetadata(d fleet.FieldDifference) bool { return !strings.HasPrefix(d.Path, "metadata.") }
 
-// gone reports whether nothing of a destroyed server is left. A watch may be behind the
-// cluster, so of a KuraInstance only the cluster itself says so; a foreign one counts as
-// absence (P18).
-func (t *turn) gone() bool {
-	if !t.in.kubernetes() {
-		return t.s.VolumesRemoved && len(t.s.Containers) == 0
-	}
-	return t.seen.presence != present && (t.in.Seen.Instance.Direct || !t.in.rule(RuleP18Direct))
+// gone: a watch may be behind the cluster, so only the cluster itself says so; a foreign one
+// counts as absence.
+func (kuraInstance) gone(t *turn) (gone, ask bool) {
+	direct := t.in.Seen.Instance.Direct
+	return t.seen.presence != present && (direct || !t.in.rule(RuleP18Direct)), t.seen.presence != present && !direct
 }
 
-// asks reports whether only the cluster's own answer is missing to a destroyed server's end.
-func (t *turn) asks() bool {
-	return t.in.kubernetes() && t.s.Status == fleet.StatusDestroying && t.seen.presence != present && !t.in.Seen.Instance.Direct
-}
-
-// resource plans what brings the KuraInstance to its document: one apply, to the very
-// object that was seen. One that somebody deletes is made anew when it is gone.
-func (b *builder) resource() {
+// converge plans one apply, to the very object that was seen. One that somebody deletes is
+// made anew when it is gone.
+func (kuraInstance) converge(b *builder) (replaced bool) {
 	doc, r := b.in.Desired.Kubernetes, b.seen.resource
 	task := fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskApply, Name: doc.Name, Digest: doc.Revision}}
 	switch {
 	case r == nil:
 	case !b.seen.running, b.seen.document, !b.in.rule(RuleP14Document):
-		return
+		return false
 	default:
 		task.UID, task.Adopted = r.UID, r.Adopted
 	}
 	b.add(task)
+	return false
 }
 
-// deleteResource plans the end of the server's KuraInstance.
-func (b *builder) deleteResource() {
+func (kuraInstance) destroy(b *builder, _ fleet.Status) {
 	if r := b.seen.resource; r != nil && !r.Deleting {
 		b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskDelete, Name: r.Name, UID: r.UID, Adopted: r.Adopted}})
 	}
 }
 
-// fits reports whether a stored plan is still for the KuraInstance that there is: it may
-// have gone, become somebody else's, or be as desired already.
-func (t *turn) fits(p *fleet.Plan) bool {
-	if !t.in.kubernetes() || !t.seen.readable || !t.effectsOver() || !t.in.rule(RuleS6Object) {
+// fits: the object may have gone, become somebody else's, or be as desired already.
+func (k kuraInstance) fits(t *turn, p *fleet.Plan) bool {
+	if !t.seen.readable || !t.effectsOver() || !t.in.rule(RuleS6Object) {
 		return true
 	}
 	b := builder{in: t.in, seen: t.seen}
 	if p.Kind == fleet.PlanDestroy {
-		b.deleteResource()
+		k.destroy(&b, t.s)
 	} else {
-		b.resource()
+		k.converge(&b)
 	}
 	return len(b.tasks) == 1 && len(p.Tasks) == 1 && b.tasks[0].UID == p.Tasks[0].UID && b.tasks[0].Adopted == p.Tasks[0].Adopted && t.seen.presence != foreign
 }
@@ -155,7 +167,7 @@ func (t *turn) fits(p *fleet.Plan) bool {
 // rendersAnew reports whether the turn changes what the server renders to: the hosts that
 // stay routed beside the declared ones (K7). Nothing else asks for the turn that sees it.
 func rendersAnew(in Input, s fleet.Status) bool {
-	return in.kubernetes() && in.Prev != nil && !slices.Equal(in.Prev.RoutedHosts(in.Desired.Hosts), s.RoutedHosts(in.Desired.Hosts)) && in.rule(RuleK7Rerender)
+	return in.runtime().routes() && in.Prev != nil && !slices.Equal(in.Prev.RoutedHosts(in.Desired.Hosts), s.RoutedHosts(in.Desired.Hosts)) && in.rule(RuleK7Rerender)
 }
 
 // withdrawn reports whether the KuraInstance routes no more hosts than its document says,
@@ -163,6 +175,13 @@ func rendersAnew(in Input, s fleet.Status) bool {
 func (t *turn) withdrawn() bool {
 	return t.seen.fresh && (t.seen.resource == nil || t.seen.document) || !t.in.rule(RuleK7Withdrawn)
 }
+
+func (kuraInstance) routes() bool { return true }
+
+// pause: somebody reverts what is applied.
+func (kuraInstance) pause() time.Duration { return maxRetry }
+
+func (kuraInstance) describe() string { return "KuraInstance goes" }
 
 // describe names a KuraInstance.
 func describe(r fleet.KubeInstance) string {

@@ -190,3 +190,20 @@ func TestL52_aSwappedObjectIsAppliedOnce(t *testing.T) {
 	}
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").quiet(5)
 }
+
+// The end of a plan that deletes a KuraInstance says so of itself: it has removed no volumes,
+// although nothing tells any more what kind of server it was.
+func TestP18_aKuraInstanceWhoseRegionIsGoneIsNotDestroyedUnseen(t *testing.T) {
+	p := play(t, newSim(variant{kube: true})).rest()
+	p.finalizer = true
+	at := p.now
+	p.intent.Deleting, p.intent.Generation = &at, p.intent.Generation+1
+	for p.status.Runtime.Plan == nil || p.status.Runtime.Plan.Tasks[0].Outcome == nil {
+		p.step()
+	}
+	in := p.input()
+	in.Desired, in.NotRenderable = fleet.Desired{}, &fleet.ReadFailure{Reason: fleet.ReasonUnknownRegion, Message: "the region is gone"}
+	if out := Decide(in); out.Remove || out.Status.VolumesRemoved || out.Status.Status != fleet.StatusDestroying {
+		t.Errorf("got %s, removed %t, volumes removed %t, want it to be destroyed later", out.Status.Status, out.Remove, out.Status.VolumesRemoved)
+	}
+}

@@ -10,55 +10,31 @@ import (
 // unborn reports whether the KuraInstance is there and has not completed a roll-out yet.
 func (v instance) unborn() bool { return v.resource != nil && v.image == imageNone }
 
-// resourceConverged sets what is known of the KuraInstance's image and fields.
-func (t *turn) resourceConverged() {
+func (kuraInstance) document(t *turn) (fleet.ConditionStatus, fleet.Reason, string) {
 	v := t.seen
-	image := func(reason fleet.Reason, message string) {
-		t.set(fleet.ConditionImageConverged, fleet.False, reason, message)
-	}
 	switch {
-	case v.presence == foreign:
-		image(fleet.ReasonForeignInstance, v.owner)
-	case v.presence == absent:
-		image(fleet.ReasonAbsent, "")
-	case v.image == imageNone:
-		image(fleet.ReasonRollingOut, "no roll-out is complete yet, wants "+t.in.Desired.ImageTag+t.controllerSays())
-	case v.illegible != "":
-		image(fleet.ReasonUnparsableImage, t.imageDiffers())
-	case v.image == imageOther && t.latest.Status.Open():
-		image(fleet.ReasonRollingOut, t.imageDiffers())
-	case v.image == imageOther:
-		image(fleet.ReasonDrifted, t.imageDiffers())
-	default:
-		t.set(fleet.ConditionImageConverged, fleet.True, fleet.ReasonConverged, "")
-	}
-	document := func(status fleet.ConditionStatus, reason fleet.Reason, message string) {
-		t.set(fleet.ConditionManifestConverged, status, reason, message)
-	}
-	switch {
-	case v.presence == foreign:
-		document(fleet.False, fleet.ReasonForeignInstance, v.owner)
-	case v.presence == absent:
-		document(fleet.False, fleet.ReasonAbsent, "")
 	case !v.running:
-		document(fleet.False, fleet.ReasonTerminating, describe(*v.resource)+" is being deleted; it is made again when it is gone")
+		return fleet.False, fleet.ReasonTerminating, describe(*v.resource) + " is being deleted; it is made again when it is gone"
 	case !v.document:
-		document(fleet.False, fleet.ReasonDocumentDiffers, t.documentDiffers())
+		return fleet.False, fleet.ReasonDocumentDiffers, t.documentDiffers()
 	case len(v.resource.Held) > 0:
-		document(fleet.True, fleet.ReasonFieldConflict, fieldsHeld(v.resource.Held))
+		return fleet.True, fleet.ReasonFieldConflict, fieldsHeld(v.resource.Held)
 	case len(v.resource.Dropped) > 0:
-		document(fleet.True, fleet.ReasonSchemaTooOld, fieldsDropped(v.resource.Dropped))
+		return fleet.True, fleet.ReasonSchemaTooOld, fieldsDropped(v.resource.Dropped)
 	case len(v.resource.Altered) > 0:
-		document(fleet.True, fleet.ReasonFieldsAltered, fieldsAltered(list(v.resource.Altered)))
+		return fleet.True, fleet.ReasonFieldsAltered, fieldsAltered(list(v.resource.Altered))
 	default:
-		document(fleet.True, fleet.ReasonConverged, "")
+		return fleet.True, fleet.ReasonConverged, ""
 	}
 }
 
-// resourceLacks says what keeps a KuraInstance from being as desired.
-func (t *turn) resourceLacks() string {
+func (kuraInstance) missing(t *turn) string {
 	v := t.seen
 	switch {
+	case v.converged && t.s.RollOut == nil:
+		return ""
+	case v.converged:
+		return t.unproven()
 	case !v.running:
 		return describe(*v.resource) + " is being deleted, and is still there"
 	case !v.document:

@@ -143,7 +143,7 @@ func TestK10_K8_anImageThatAdmissionChangesIsNoOtherImage(t *testing.T) {
 		}
 		v := instance{fresh: true}
 		in.Seen.Instance.Resource = &r
-		v.lookAtResource(in)
+		kuraInstance{}.look(in, &v)
 		if o := rollsOut(in, nil, apply, &r); o.Latches == altered || v.image.equal() != altered {
 			t.Errorf("altered %t: another image to roll out %t, image %s", altered, o.Latches, v.image)
 		}

@@ -27,7 +27,7 @@ func Plan(in Input, out Output) *fleet.Plan {
 	switch {
 	case in.Intent.Deleting != nil && !b.waits:
 		kind, cause = fleet.PlanDestroy, fleet.CauseDestroy
-		b.destroy(s)
+		in.runtime().destroy(&b, s)
 	case in.Intent.Deleting != nil:
 		return nil
 	case b.revive(s.Outage):
@@ -38,7 +38,7 @@ func Plan(in Input, out Output) *fleet.Plan {
 		cause = fleet.CauseManifest
 		b.namesBack()
 	default:
-		if b.converge() {
+		if in.runtime().converge(&b) {
 			kind = fleet.PlanReplace
 		}
 		if len(b.tasks) == 0 {
@@ -169,11 +169,7 @@ func (b *builder) revive(o fleet.Outage) bool {
 // converge plans what brings every service to its document and says whether one is
 // replaced. All that may fail for reasons of the document comes first and costs nobody
 // anything; then one service after the other is swapped (C4).
-func (b *builder) converge() (replaced bool) {
-	if b.in.kubernetes() {
-		b.resource()
-		return false
-	}
+func (containers) converge(b *builder) (replaced bool) {
 	swaps := func(s serviceView) bool { return s.replaced() && s.waits == "" && b.in.rule(RuleP14Document) }
 	for _, s := range b.seen.services {
 		switch {
@@ -381,13 +377,8 @@ func (b *builder) cleanUp() {
 	}
 }
 
-// destroy plans the removal of every container of ours, then of the volumes; or of the
-// KuraInstance.
-func (b *builder) destroy(s fleet.Status) {
-	if b.in.kubernetes() {
-		b.deleteResource()
-		return
-	}
+// destroy plans the removal of every container of ours, then of the volumes.
+func (containers) destroy(b *builder, s fleet.Status) {
 	b.there = slices.Clone(s.Containers)
 	for _, c := range s.Containers {
 		b.takeAway(c)

@@ -62,7 +62,8 @@ func Project(in Input) Output {
 		latest := t.latest
 		out.Latest = &latest
 	}
-	out.NeedFreshRead = t.seen.readable && (!t.seen.fresh || t.asks()) && t.s.Runtime.Plan == nil
+	_, ask := in.runtime().gone(t)
+	out.NeedFreshRead = t.seen.readable && t.s.Runtime.Plan == nil && (!t.seen.fresh || ask && t.s.Status == fleet.StatusDestroying)
 	out.MayAct = t.seen.readable && !t.halts(t.s.Runtime.Plan)
 	out.Unsettled = Unsettled(t.s)
 	out.Pending = t.pending()

@@ -102,18 +102,17 @@ func (t *turn) instanceObserved() {
 	}
 }
 
+// converged says how the image and the document of what is there are.
 func (t *turn) converged() {
 	v := t.seen
-	if t.in.kubernetes() {
-		t.resourceConverged()
-		return
-	}
 	image := func(reason fleet.Reason, message string) {
 		t.set(fleet.ConditionImageConverged, fleet.False, reason, message)
 	}
 	switch {
 	case v.presence == foreign:
 		image(fleet.ReasonForeignInstance, v.owner)
+	case v.unborn():
+		image(fleet.ReasonRollingOut, "no roll-out is complete yet, wants "+t.in.Desired.ImageTag+t.controllerSays())
 	case v.presence == absent, v.image == imageNone:
 		image(fleet.ReasonAbsent, "")
 	case v.illegible != "":
@@ -125,26 +124,14 @@ func (t *turn) converged() {
 	default:
 		t.set(fleet.ConditionImageConverged, fleet.True, fleet.ReasonConverged, "")
 	}
-	document := func(reason fleet.Reason, format string, args ...any) {
-		t.set(fleet.ConditionManifestConverged, fleet.False, reason, fmt.Sprintf(format, args...))
-	}
-	switch {
-	case v.presence == foreign:
-		document(fleet.ReasonForeignInstance, "%s", v.owner)
-	case v.presence == absent:
-		document(fleet.ReasonAbsent, "")
-	case v.missing != "":
-		document(fleet.ReasonServiceMissing, "service %s has no container", v.missing)
-	case v.differs != "":
-		document(fleet.ReasonDocumentDiffers, "service %s runs from another document", v.differs)
-	case len(v.left) > 0:
-		document(fleet.ReasonDocumentDiffers, "service %s left the document and its container %s is still there", v.left[0].doc.Service, v.left[0].all()[0].Name)
-	case t.crashing():
-		document(fleet.ReasonCrashLoop, "service %s ends within 10 s of its start", t.crashed())
-	case v.halted != "":
-		document(fleet.ReasonServiceStopped, "service %s does not run", v.halted)
-	default:
-		t.set(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonConverged, "")
+	switch v.presence {
+	case foreign:
+		t.set(fleet.ConditionManifestConverged, fleet.False, fleet.ReasonForeignInstance, v.owner)
+	case absent:
+		t.set(fleet.ConditionManifestConverged, fleet.False, fleet.ReasonAbsent, "")
+	case present:
+		status, reason, message := t.in.runtime().document(t)
+		t.set(fleet.ConditionManifestConverged, status, reason, message)
 	}
 }
 

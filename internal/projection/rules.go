@@ -2,7 +2,6 @@ package projection
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -145,33 +144,18 @@ func (t *turn) see() bool {
 	if !t.seen.fresh {
 		return false
 	}
-	var mine []fleet.Container
-	for _, c := range t.in.Seen.Instance.Containers {
-		if c.Foreign == "" {
-			mine = append(mine, c)
-		}
-	}
-	for service, a := range t.s.Adopted {
-		if !slices.ContainsFunc(mine, func(c fleet.Container) bool { return c.ID == a.ID }) {
-			delete(t.s.Adopted, service) // it is gone; what comes after it carries labels
-		}
-	}
 	t.outage()
 	if t.s.Runtime.Plan == nil && t.seen.converged && t.in.Intent.Deleting == nil {
 		t.s.Runtime.Failing, t.s.Runtime.Again = nil, nil // whoever did it: nothing is tried any more (P21)
 	}
-	if t.prompted() {
+	if t.s.Runtime.NextAttempt != nil && t.in.rule(RuleP9Prompt) && t.in.runtime().prompted(t) {
 		t.s.Runtime.NextAttempt = nil
 		if t.s.Status == fleet.StatusFailed {
 			t.s.Admitted = false // it gave its place back; the new cause asks again (G4)
 		}
 	}
-	same := t.seen.ids(mine) == t.seen.ids(t.s.Containers)
-	t.s.Containers, t.s.ObservedImageTag = mine, t.seen.tag
-	if t.in.kubernetes() {
-		same = t.seeResource()
-		t.rolledOut()
-	}
+	same := t.in.runtime().see(t)
+	t.s.ObservedImageTag = t.seen.tag
 	switch {
 	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.s.RollOut != nil:
 		t.s.ConvergedAt = nil
@@ -181,39 +165,6 @@ func (t *turn) see() bool {
 	}
 	return false
 }
-
-// prompted reports whether what the next attempt waits for has changed since the last read,
-// not by an effect of ours: the instance is gone (P4), or a part of it while only leftovers
-// were to be taken away, a manager that was in the way of an
-// apply has let go of a field, or the region takes fields over now (P9).
-func (t *turn) prompted() bool {
-	if t.s.Runtime.NextAttempt == nil || !t.in.rule(RuleP9Prompt) {
-		return false
-	}
-	if !t.in.kubernetes() {
-		leftovers := t.s.Runtime.Failing != nil && t.s.ConvergedAt != nil && t.s.Settled == t.key() // were all there was to do
-		return t.s.ObservedImageTag != "" && t.seen.presence == absent || leftovers && !(t.seen.image.equal() && t.seen.document && t.seen.running)
-	}
-	was, is := t.s.Resource, t.in.Seen.Instance.Resource
-	if was == nil {
-		return false
-	}
-	if is == nil || is.UID != was.UID || is.Foreign != was.Foreign {
-		return true
-	}
-	if t.s.Runtime.Refusal == nil || t.s.Runtime.Refusal.Reason != fleet.ReasonFieldConflict {
-		return false
-	}
-	if t.in.Desired.Kubernetes.Force {
-		t.s.Runtime.Refusal = nil // so that this is said once
-		return true
-	}
-	return slices.ContainsFunc(was.Held, func(d fleet.FieldDifference) bool {
-		return !slices.ContainsFunc(is.Held, func(e fleet.FieldDifference) bool { return e.Path == d.Path && e.Manager == d.Manager })
-	})
-}
-
-func (i imageState) equal() bool { return i == imageEqual }
 
 // refused is the third rule of P1: the runtime refused a task of this key, or the
 // server's containers do not stay up, and nothing is on its way that follows them.
@@ -269,16 +220,10 @@ func (t *turn) waitsFor() string {
 		return t.seen.owner
 	case t.seen.presence == absent:
 		return "there is no instance"
-	case t.seen.resource != nil && !t.seen.converged:
-		return t.resourceLacks()
-	case !t.seen.document:
-		return "the instance does not run the desired document"
-	case !t.seen.running:
-		return "a service does not run"
-	case t.seen.image == imageOther:
-		return t.imageDiffers()
-	case t.s.RollOut != nil:
-		return t.unproven()
+	}
+	switch missing := t.in.runtime().missing(t); {
+	case missing != "":
+		return missing
 	case t.gate.reason == fleet.ReasonEndpointNotReady && t.in.Seen.Endpoint.Reason != "":
 		return fmt.Sprintf("%s is not ready (%s)", t.gate.url, t.in.Seen.Endpoint.Reason)
 	case t.gate.reason != "":
@@ -364,7 +309,7 @@ func (t *turn) destroy() bool {
 	if !t.in.rule(RuleP18Absence) {
 		t.seen.fresh = true
 	}
-	if t.seen.fresh && t.s.Runtime.Plan == nil && t.gone() {
+	if gone, _ := t.in.runtime().gone(t); gone && t.seen.fresh && t.s.Runtime.Plan == nil {
 		t.become(fleet.StatusDestroyed, fleet.ReasonGone, "")
 		t.remove = true
 	}

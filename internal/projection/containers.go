@@ -1,52 +1,14 @@
 package projection
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
-
-// presence says whether the runtime holds the server's instance.
-type presence string
-
-const (
-	absent  presence = "absent"
-	present presence = "present"
-	foreign presence = "foreign"
-)
-
-// imageState compares the observed image with the desired one.
-type imageState string
-
-const (
-	imageNone  imageState = "none"
-	imageEqual imageState = "equal"
-	imageOther imageState = "other"
-)
-
-// instance is what the newest good read says, as the rules need it.
-type instance struct {
-	readable bool // the newest read answered
-	fresh    bool // and it began after every effect of ours ended
-
-	presence  presence
-	owner     string // says which foreign container or object bears one of our names, and whose it is
-	image     imageState
-	tag       string // observed; of the carrier that differs where they differ
-	illegible string // the image of a carrier whose tag cannot be read (P23)
-	document  bool   // every service has a container made from the desired document, and there is no other
-	running   bool   // and every one of them runs
-	converged bool   // image, document and all running, no leftovers
-	misnamed  bool   // what serves bears another name than its service's
-	missing   string
-	differs   string
-	halted    string
-	services  []serviceView
-	left      []serviceView       // services that left the document
-	resource  *fleet.KubeInstance // ours, in a Kubernetes region; nil where there is none
-}
 
 // serviceView is one service with its containers, which their labels tell, whatever they
 // are called (C15).
@@ -58,24 +20,15 @@ type serviceView struct {
 	waits string                // says which server's container bears the service's name, where ours is there as well
 }
 
-// look reads the observation against the desired document.
-func look(in Input, effects bool) instance {
-	o := in.Seen.Instance
-	v := instance{readable: in.NotRenderable == nil && o.Unreadable == nil && !o.Begun.IsZero()}
-	if !in.rule(RuleP2Unreadable) {
-		v.readable = true
-	}
-	v.fresh = v.readable && effects
-	if in.kubernetes() {
-		v.lookAtResource(in)
-		return v
-	}
+// containers is the kind of a server that is a set of containers.
+type containers struct{}
+
+func (containers) look(in Input, v *instance) {
 	if in.Desired.Containers == nil {
-		v.presence, v.image = absent, imageNone
-		return v
+		return
 	}
 	mine := map[string][]fleet.Container{}
-	for _, c := range o.Containers {
+	for _, c := range in.Seen.Instance.Containers {
 		if c.Foreign == "" {
 			mine[c.Service] = append(mine[c.Service], c)
 		}
@@ -83,7 +36,7 @@ func look(in Input, effects bool) instance {
 	for _, doc := range in.Desired.Containers.Services {
 		s := viewOf(doc, mine[doc.Service])
 		delete(mine, doc.Service)
-		for _, c := range o.Containers {
+		for _, c := range in.Seen.Instance.Containers {
 			switch {
 			case c.Foreign == "":
 			case c.Name == doc.Name && c.Account != "" && s.current() != nil:
@@ -99,8 +52,71 @@ func look(in Input, effects bool) instance {
 		v.left = append(v.left, viewOf(doc, mine[service]))
 	}
 	v.summarise(in.Desired.ImageTag)
-	return v
 }
+
+// see takes over the containers, and forgets those that were adopted and are gone: what comes
+// after them carries labels.
+func (containers) see(t *turn) (same bool) {
+	var mine []fleet.Container
+	for _, c := range t.in.Seen.Instance.Containers {
+		if c.Foreign == "" {
+			mine = append(mine, c)
+		}
+	}
+	maps.DeleteFunc(t.s.Adopted, func(_ string, a fleet.Adoption) bool {
+		return !slices.ContainsFunc(mine, func(c fleet.Container) bool { return c.ID == a.ID })
+	})
+	same = t.seen.ids(mine) == t.seen.ids(t.s.Containers)
+	t.s.Containers = mine
+	return same
+}
+
+// prompted: they are gone (P4), or a part of them while only leftovers were to be taken away.
+func (containers) prompted(t *turn) bool {
+	leftovers := t.s.Runtime.Failing != nil && t.s.ConvergedAt != nil && t.s.Settled == t.key() // were all there was to do
+	return t.s.ObservedImageTag != "" && t.seen.presence == absent || leftovers && !(t.seen.image.equal() && t.seen.document && t.seen.running)
+}
+
+func (containers) fits(*turn, *fleet.Plan) bool { return true }
+
+func (containers) gone(t *turn) (gone, ask bool) {
+	return t.s.VolumesRemoved && len(t.s.Containers) == 0, false
+}
+
+func (containers) document(t *turn) (fleet.ConditionStatus, fleet.Reason, string) {
+	v := t.seen
+	switch {
+	case v.missing != "":
+		return fleet.False, fleet.ReasonServiceMissing, fmt.Sprintf("service %s has no container", v.missing)
+	case v.differs != "":
+		return fleet.False, fleet.ReasonDocumentDiffers, fmt.Sprintf("service %s runs from another document", v.differs)
+	case len(v.left) > 0:
+		return fleet.False, fleet.ReasonDocumentDiffers, fmt.Sprintf("service %s left the document and its container %s is still there", v.left[0].doc.Service, v.left[0].all()[0].Name)
+	case t.crashing():
+		return fleet.False, fleet.ReasonCrashLoop, fmt.Sprintf("service %s ends within 10 s of its start", t.crashed())
+	case v.halted != "":
+		return fleet.False, fleet.ReasonServiceStopped, fmt.Sprintf("service %s does not run", v.halted)
+	default:
+		return fleet.True, fleet.ReasonConverged, ""
+	}
+}
+
+func (containers) missing(t *turn) string {
+	switch {
+	case !t.seen.document:
+		return "the instance does not run the desired document"
+	case !t.seen.running:
+		return "a service does not run"
+	case t.seen.image == imageOther:
+		return t.imageDiffers()
+	default:
+		return ""
+	}
+}
+
+func (containers) routes() bool         { return false }
+func (containers) pause() time.Duration { return maxRestart }
+func (containers) describe() string     { return "containers and volumes go" }
 
 // viewOf tells a service's containers apart.
 func viewOf(doc fleet.ServiceDocument, cs []fleet.Container) serviceView {
@@ -193,34 +209,6 @@ func (v *instance) summarise(want string) {
 	v.converged = v.presence == present && v.image == imageEqual && v.document && v.running && !leftovers && !v.misnamed
 }
 
-// drifted reports whether what runs differs from what is wanted; leftovers of our own
-// work do not count.
-func (v instance) drifted() bool {
-	return v.presence != present || v.image != imageEqual || !v.document || !v.running || v.misnamed
-}
-
-// weigh takes a carrier's image into account: one that differs speaks for all. An engine
-// calls an image by its id once the tag has moved on, and by the digest that it was pinned
-// to; what was made from the desired document runs the desired one all the same.
-func (v *instance) weigh(image, want string, made bool) {
-	tag, ok := fleet.TagOf(image)
-	if made && fleet.ByDigest(image) {
-		tag, ok = want, true
-	}
-	switch {
-	case !ok:
-		v.illegible, v.tag = image, ""
-		v.image = imageOther
-	case tag != want:
-		if v.image != imageNone {
-			v.image = imageOther
-		}
-		v.tag = tag
-	case v.tag == "" && v.illegible == "":
-		v.tag = tag
-	}
-}
-
 // any returns a container of the service, the most telling first.
 func (s serviceView) any() *fleet.Container {
 	if c := s.current(); c != nil || len(s.rest) == 0 {
@@ -259,19 +247,4 @@ func (v instance) ids(cs []fleet.Container) string {
 		}
 	}
 	return b.String()
-}
-
-// taken says whose a foreign container or object is.
-func taken(what, by string) string {
-	if by == fleet.NotByKurad {
-		return what + " is there and was " + by
-	}
-	return what + " is held by " + by
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
