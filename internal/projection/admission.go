@@ -21,11 +21,10 @@ func needsPlace(p fleet.Plan) bool {
 
 // urgent reports whether a newer image waits for a server that had failed or stalled on
 // the last one: it goes first. The hold remembers it over the turns that wait.
-func urgent(in Input, out Output) bool {
-	if in.Prev == nil || !latestOf(in, out).Status.Open() {
-		return false
-	}
-	return in.Prev.Status == fleet.StatusFailed || in.Prev.Clock.Expired || slices.Contains(in.Prev.Holds, waitsForPlace(true))
+func (t *turn) urgent() bool {
+	prev := t.in.Prev
+	return prev != nil && t.latest.Status.Open() &&
+		(prev.Status == fleet.StatusFailed || prev.Clock.Expired || slices.Contains(prev.Holds, waitsForPlace(true)))
 }
 
 func waitsForPlace(first bool) fleet.Hold {

@@ -39,8 +39,8 @@ func TestAdopt_planOfAnAdoptedContainer(t *testing.T) {
 			if got := brief(out.Status.Runtime.Plan); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			if out.seen.converged != c.converged {
-				t.Errorf("converged %t, want %t", out.seen.converged, c.converged)
+			if resume(in, out).seen.converged != c.converged {
+				t.Errorf("converged %t, want %t", resume(in, out).seen.converged, c.converged)
 			}
 			id := s.boxes[c.box].id
 			if out.Status.Runtime.Plan == nil {

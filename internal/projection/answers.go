@@ -12,10 +12,10 @@ import (
 
 // answers takes the outcomes of the stored plan's tasks into account, each once. Those of a
 // plan that was made for something else only tell what may still land.
-func (t *turn) answers() bool {
+func (t *turn) answers() {
 	p := t.s.Runtime.Plan
 	if p == nil {
-		return false
+		return
 	}
 	t.tried = len(p.Tasks) > 0 && p.Tasks[0].Tries > 0 && p.Generation >= t.latest.Generation // its end may be seen with its beginning
 	current := t.current(p)
@@ -34,29 +34,29 @@ func (t *turn) answers() bool {
 		case fleet.ClassOK:
 		case fleet.ClassRefused:
 			if t.movePort(*task) {
-				return false
+				return
 			}
 			t.refusedBy(*p, *task)
-			return false
+			return
 		case fleet.ClassTransient:
 			if task.Outcome.Reason == fleet.ReasonDrifted {
 				// What the task was made for is no longer there: plan anew from what is.
 				t.endPlan(task.Outcome.Message, maxRestart)
-				return false
+				return
 			}
 			if task.Tries == 1 {
 				t.note(fleet.EventWarning, "TaskRetried", fmt.Sprintf("%s: %s", task.Describe(), task.Outcome.Message))
 			}
 			if task.Outcome.Answered && task.Tries >= triesWhileDown && (p.Cause == fleet.CauseOutage || len(stoppedBy(*p)) > 0) {
 				t.again() // what was stopped for it is put back first (C14)
-				return false
+				return
 			}
 			at := t.in.Now.Add(backoff(task.Tries, maxTaskRetry, task.ID))
 			task.NotBefore = &at
 		}
 	}
 	if !current {
-		return false
+		return
 	}
 	switch i := p.Current(); {
 	case i < 0:
@@ -67,7 +67,6 @@ func (t *turn) answers() bool {
 		}
 		t.again()
 	}
-	return false
 }
 
 // heard notes until when the effects of an answered task may land, and what the
@@ -212,16 +211,15 @@ func (t *turn) outage() {
 
 // yield drops a plan that has cost nobody anything yet where what served last is down and is
 // to be started now (C14). What does not stay up is not worth a pull begun anew.
-func (t *turn) yield() bool {
+func (t *turn) yield() {
 	p := t.s.Runtime.Plan
 	if !t.seen.fresh || !preparing(p) || t.awaited() || t.busy() && t.crashing() {
-		return false
+		return
 	}
 	b := builder{in: t.in, seen: t.seen, crashes: t.s.Crashes}
 	if b.revive(t.s.Outage) {
 		t.dropPlan()
 	}
-	return false
 }
 
 // preparing reports whether the plan makes ready what will take the place of what serves.
@@ -330,15 +328,14 @@ func (t *turn) endPlan(why string, most time.Duration) {
 // supersede drops a plan that was made for another generation or document, or for another
 // object than there is, at a task boundary: a running task is awaited, unless it may be
 // given up (S6).
-func (t *turn) supersede() bool {
+func (t *turn) supersede() {
 	p := t.s.Runtime.Plan
 	if p == nil || t.awaited() {
-		return false
+		return
 	}
 	if !t.current(p) || !t.in.runtime().fits(t, p) {
 		t.dropPlan()
 	}
-	return false
 }
 
 // current reports whether the plan was made for the present generation and document.
@@ -350,16 +347,15 @@ func (t *turn) current(p *fleet.Plan) bool {
 // dropHeld drops a plan when a hold is first seen (S10, S11). What is left over from
 // our own work is taken away even where the region only observes, until something
 // drifts.
-func (t *turn) dropHeld() bool {
+func (t *turn) dropHeld() {
 	p := t.s.Runtime.Plan
 	if p == nil || t.busy() && !t.lapsed() || mends(p, t.s) {
-		return false
+		return
 	}
 	paused := t.in.Region.Paused || t.in.Intent.Paused || blocked(t.in.Holds)
 	if paused || t.unconfirmed() || t.held() && (!onlyRemovals(p) || t.seen.fresh && t.seen.drifted()) {
 		t.dropPlan()
 	}
-	return false
 }
 
 // busy reports whether a task runs.
@@ -394,9 +390,9 @@ func onlyRemovals(p *fleet.Plan) bool {
 
 // crashes counts exits within 10 s of their start (C11). While a plan owns the
 // services their exits are its own doing.
-func (t *turn) crashes() bool {
-	if !t.seen.fresh || t.s.Runtime.Plan != nil && !preparing(t.s.Runtime.Plan) {
-		return false
+func (t *turn) crashes() {
+	if !t.seen.fresh || t.destroying() || t.s.Runtime.Plan != nil && !preparing(t.s.Runtime.Plan) {
+		return
 	}
 	counts := map[string]fleet.CrashCount{}
 	for _, s := range t.seen.services {
@@ -434,7 +430,6 @@ func (t *turn) crashes() bool {
 	if len(counts) == 0 {
 		t.s.Crashes = nil
 	}
-	return false
 }
 
 // crashing reports whether a service is in a crash loop.

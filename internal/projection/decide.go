@@ -3,6 +3,7 @@ package projection
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -35,6 +36,9 @@ type Input struct {
 	// at all.
 	AliasPeriod time.Duration
 
+	// Trace asks for Output.Trace.
+	Trace bool
+
 	without Rule // for tests: the rule to drop
 }
 
@@ -44,6 +48,8 @@ type Output struct {
 	// Latest is the latest deployment where it changed, else nil.
 	Latest *fleet.Deployment
 	Events []fleet.Event
+	// Notes are those of the bookkeeping; the other events follow from what differs.
+	Notes []fleet.Event
 	// Remove says that the server is destroyed and its records go (P18).
 	Remove bool
 	// Freed are the hosts that nobody is led to any more: what reserves them goes (H8).
@@ -68,9 +74,10 @@ type Output struct {
 	// Pending says that something waits for an endpoint: probe fast (R5).
 	Pending bool
 
-	seen  instance
-	notes []fleet.Event // events of plan bookkeeping, kept apart from the diff
-	input Input
+	// Trace is what led to this, in order, where Input.Trace asks for it.
+	Trace []Finding
+
+	stored *fleet.Status // what Changed compares with; nil: what the turn began with is not stored
 }
 
 // Decide projects the status, plans, and says what a turn stores: at most one plan,
@@ -81,47 +88,73 @@ func Decide(in Input) Output {
 	if plan == nil {
 		return out
 	}
-	s := &out.Status
-	if needsPlace(*plan) && !s.Admitted && !blocked(s.Holds) {
-		if in.Admit || !in.rule(RuleG4Admission) {
-			s.Admitted = true
-		} else {
-			out.WantsAdmission, out.Urgent = true, urgent(in, out)
-			s.Holds = append(s.Holds, waitsForPlace(out.Urgent))
-		}
+	t := resume(in, out)
+	if needsPlace(*plan) && !t.s.Admitted && !blocked(t.s.Holds) {
+		t.s.Admitted = !t.follow(RuleG4Admission, func() bool {
+			if in.Admit {
+				return false
+			}
+			out.WantsAdmission, out.Urgent = true, t.urgent()
+			t.s.Holds = append(t.s.Holds, waitsForPlace(out.Urgent))
+			return true
+		})
 	}
-	if (&turn{s: *s, seen: out.seen}).halts(plan) && in.rule(RuleS11Holds) {
-		plan.CreatedAt, plan.Deadline = time.Time{}, time.Time{}
-		s.Runtime.Intended = plan
-	} else {
-		s.Runtime.Plan = plan
-		s.RollOut = rollsOut(in, s.RollOut, *plan, out.seen.resource)
-		s.Runtime.Plans++
-		c := s.Of(plan.Cause)
-		c.Attempts, c.NextAttempt, c.Again = plan.Attempt, nil, nil
-		if t := (&turn{in: in, s: *s, latest: latestOf(in, out), seen: out.seen}); needsPlace(*plan) {
-			startClock(&s.Clock, plan.Cause, in.Now)
-		} else if plan.Cause == fleet.CauseOutage && t.outlasts() {
-			startClock(&s.Clock, t.cause(), in.Now)
-		}
+	if !t.follow(RuleS11Holds, func() bool { return t.intend(plan) }) {
+		t.store(plan)
 		out.MayAct = true
 	}
-	if in.clockStands(s.Holds) {
-		stopClock(&s.Clock, in.Now)
+	if in.clockStands(t.s.Holds) {
+		stopClock(&t.s.Clock, t.in.Now)
 	}
-	out.Due = nextDue(in, out)
-	out.Unsettled = Unsettled(out.Status)
-	report(in, &out)
-	return out
+	out.Status, out.Trace = t.s, t.trace
+	out.Unsettled = Unsettled(t.s)
+	return out.shown(in)
+}
+
+// intend shows a plan that is held.
+func (t *turn) intend(plan *fleet.Plan) bool {
+	if !t.halts(plan) {
+		return false
+	}
+	plan.CreatedAt, plan.Deadline = time.Time{}, time.Time{}
+	t.s.Runtime.Intended = plan
+	return true
+}
+
+// store takes up a plan, from which on the server's clock counts.
+func (t *turn) store(plan *fleet.Plan) {
+	w := &t.s.Runtime
+	w.Plan = plan
+	w.Plans++
+	t.s.RollOut = rollsOut(t.in, t.s.RollOut, *plan, t.seen.resource)
+	c := t.s.Of(plan.Cause)
+	c.Attempts, c.NextAttempt, c.Again = plan.Attempt, nil, nil
+	if needsPlace(*plan) {
+		startClock(&t.s.Clock, plan.Cause, t.in.Now)
+	} else if plan.Cause == fleet.CauseOutage && t.outlasts() {
+		startClock(&t.s.Clock, t.cause(), t.in.Now)
+	}
+}
+
+// shown is the output with what follows from its status: when time alone may change it, and
+// what is said of it.
+func (o Output) shown(in Input) Output {
+	t := resume(in, o)
+	o.Due = t.nextDue()
+	t.report()
+	o.Status, o.Freed, o.Events = t.s, t.freed(), slices.Concat(o.Notes, t.differences())
+	for _, host := range o.Freed {
+		o.Events = append(o.Events, event(t.in, fleet.EventNormal, "HostFreed", host+" is no longer kept for it: another server may have it"))
+	}
+	return o
 }
 
 // Claimed is the output with the claim of the plan's current task, and with what follows from
 // the claim alone: both are one write.
-func (o Output) Claimed(deadline time.Time) (Output, fleet.Task) {
-	in := o.input
+func (o Output) Claimed(in Input, deadline time.Time) (Output, fleet.Task) {
 	s := o.Status.Clone()
 	task := s.Runtime.Plan.Claim(s.Runtime.Plan.Current(), deadline)
-	in.Prev, in.Latest, in.Answered = &s, latestOf(in, o), false
+	in.Prev, in.Latest, in.Answered = &s, resume(in, o).latest, false
 	next := Project(in)
 	o.Status, o.Due, o.Events = next.Status, next.Due, append(o.Events, next.Events...)
 	o.Pending, o.NeedFreshRead = next.Pending, next.NeedFreshRead
@@ -142,7 +175,7 @@ func (o Output) Port() *fleet.PortMove {
 // Changed reports whether the output differs from what is stored, so that a converged
 // server costs no write (P16).
 func (o Output) Changed() bool {
-	return o.input.Answered || o.Remove || o.Latest != nil || o.Port() != nil || len(o.Events) > 0 || o.input.Prev == nil || !sameRecord(*o.input.Prev, o.Status)
+	return o.Remove || o.Latest != nil || o.Port() != nil || len(o.Events) > 0 || o.stored == nil || !sameRecord(*o.stored, o.Status)
 }
 
 // Repeats reports whether nothing differs from what is stored but that what had failed is

@@ -2,17 +2,17 @@ package projection
 
 import "github.com/kurafleet/terraform-provider-kura/internal/fleet"
 
-// begun moves a pending deployment to running at the first effect or at adoption.
-func (t *turn) begun() bool {
-	if t.latest.Status != fleet.DeploymentPending {
-		return false
-	}
+// deployment moves a pending one to running at the first effect or at adoption, and ends an
+// open one of a server that goes.
+func (t *turn) deployment() {
 	effect := t.tried || t.s.Runtime.Refusal != nil
 	adopted := t.seen.fresh && t.seen.presence == present && t.seen.image.equal() && t.seen.document
-	if effect || adopted {
+	switch {
+	case t.latest.Status.Open() && t.destroying():
+		t.finish(fleet.DeploymentCancelled, fleet.ReasonDeleting, "the server is being destroyed")
+	case t.latest.Status == fleet.DeploymentPending && (effect || adopted):
 		t.run()
 	}
-	return false
 }
 
 func (t *turn) run() {

@@ -6,18 +6,22 @@
 //	Input    intent, region, rendered document, latest deployment, stored status,
 //	  │      observation, holds, now
 //	  ▼
-//	Project  look at the observation, then the rules in the order of P1   rules.go, endpoint.go, runtime.go, containers.go, kube.go
-//	  │      what a KuraInstance's controller has shown (K8)               kube_rollout.go
-//	  │      outcomes of tasks and what a plan lives through               answers.go, deployment.go
-//	  │      holds, due times                                              project.go, clock.go
+//	Project  look at the observation                                  runtime.go, containers.go, kube.go
+//	  │      bookkeeping: a new key, outcomes of tasks, what a plan     rules.go, answers.go, deployment.go,
+//	  │      lives through, what was seen, what a controller has shown  kube_rollout.go
+//	  │      the rules in the order of P1                               rules.go, endpoint.go
+//	  │      holds, due times                                           project.go, clock.go
 //	  ▼
-//	Plan     nothing, or the steps that bring the server nearer            plan.go, kube.go
+//	Plan     nothing, or the steps that bring the server nearer         plan.go, containers.go, kube.go
 //	  ▼
-//	Decide   admission; the plan is stored, or shown as intended           decide.go, admission.go
+//	Decide   admission; the plan is stored, or shown as intended        decide.go, admission.go
 //	  ▼
-//	report   conditions, verdict, events: derived, deciding nothing        report.go, kube_report.go, verdict.go, events.go
+//	report   conditions, verdict, events: derived, deciding nothing     report.go, kube_report.go, verdict.go, events.go
 //	  ▼
 //	Output   what the turn stores, and what it needs next
+//
+// Each goes on from what the Output before it shows. A trace says which steps and rules changed
+// or decided something, where it is asked for (trace.go); tests drop rules from the same tables.
 //
 // Words: a read is *fresh* where it answered and began after every effect of ours was
 // over; the *key* is the generation and the document's revision, for which attempts,
@@ -36,6 +40,8 @@
 //     unreadable, held or not fresh, no effect that was not stored; a turn that waits for
 //     time says when (the same two)
 //   - each rule matters: to drop any one is noticed (TestExploration_noticesEveryDroppedRule)
+//   - what decided can be traced, and a trace changes nothing
+//     (TestTrace_namesTheRuleThatDecidedAndWhatItFound)
 //   - a kurad that has just started rewrites nothing (TestG1_aRestartRewritesNothing)
 //   - what a turn makes of what is there can be reviewed (TestProjection_goldenTable)
 //

@@ -123,10 +123,14 @@ func (t *turn) publish(url string) {
 }
 
 // freed are the hosts that the server led clients to before the turn and does not now:
-// those of aliases whose period is over. A host that it is declared to have stays its own.
-func freed(prev *fleet.Status, s fleet.Status, declared fleet.Hosts) []string {
-	kept := s.ClientHosts()
-	return slices.DeleteFunc(prev.ClientHosts(), func(host string) bool { return declared.Has(host) || slices.Contains(kept, host) })
+// those of aliases whose period is over. A host that it is declared to have stays its own; one
+// that is destroyed gives its hosts up at its end (H10).
+func (t *turn) freed() []string {
+	if t.in.Intent.Deleting != nil {
+		return nil
+	}
+	kept, declared := t.s.ClientHosts(), t.in.Desired.Hosts
+	return slices.DeleteFunc(t.in.Prev.ClientHosts(), func(host string) bool { return declared.Has(host) || slices.Contains(kept, host) })
 }
 
 // endAliases ends the aliases whose period is over. What routes them is asked first: a

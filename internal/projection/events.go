@@ -18,8 +18,8 @@ func differs(s fleet.Status) (text string) {
 }
 
 // differences are the events that follow from what changed.
-func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Event {
-	var es []fleet.Event
+func (t *turn) differences() (es []fleet.Event) {
+	in, s := t.in, t.s
 	add := func(kind fleet.EventType, reason, format string, args ...any) {
 		es = append(es, event(in, kind, reason, fmt.Sprintf(format, args...)))
 	}
@@ -57,7 +57,7 @@ func differences(in Input, s fleet.Status, latest *fleet.Deployment) []fleet.Eve
 	if s.Runtime.Plan != nil && (prev.Runtime.Plan == nil || prev.Runtime.Plan.ID != s.Runtime.Plan.ID) && !s.Runtime.Plan.Repeats(prev.Of(s.Runtime.Plan.Cause).Again) {
 		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", s.Runtime.Plan.Kind, s.Runtime.Plan.Cause, len(s.Runtime.Plan.Tasks), s.Runtime.Plan.Attempt, differs(s))
 	}
-	if latest != nil && latest.Status != in.Latest.Status && !latest.Status.Open() {
+	if latest := t.latest; latest.Status != in.Latest.Status && !latest.Status.Open() {
 		kind := fleet.EventNormal
 		if latest.Status == fleet.DeploymentFailed {
 			kind = fleet.EventWarning

@@ -40,7 +40,7 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 			if s.telling { // a claim changes nothing of its plan but the task
 				want := s.status.Runtime.Plan.Clone()
 				claim := want.Claim(i, s.now.Add(want.Tasks[i].Timeout()))
-				if c, task := out.Claimed(*claim.Deadline); !reflect.DeepEqual(c.Status.Runtime.Plan, want) || !reflect.DeepEqual(task, claim) {
+				if c, task := out.Claimed(in, *claim.Deadline); !reflect.DeepEqual(c.Status.Runtime.Plan, want) || !reflect.DeepEqual(task, claim) {
 					x.complain(s, "the claim of %s leaves the plan %s", what, brief(c.Status.Runtime.Plan))
 				}
 			}
@@ -89,7 +89,7 @@ func (s *sim) abandoned() bool {
 
 // changed is Output.Changed, which mostly has nothing to say, in less time.
 func changed(o Output) bool {
-	if o.input.Prev != nil && !o.Remove && o.Latest == nil && len(o.Events) == 0 && reflect.DeepEqual(*o.input.Prev, o.Status) {
+	if o.stored != nil && !o.Remove && o.Latest == nil && len(o.Events) == 0 && reflect.DeepEqual(*o.stored, o.Status) {
 		return false
 	}
 	return o.Changed()

@@ -217,7 +217,8 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		fail(!in.Latest.Status.Open(), "a closed deployment changes: history is not edited")
 	}
 	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && began(st.Runtime.Plan, latest), "a deployment is pending after an effect")
-	adopted := out.seen.document && out.seen.image.equal()
+	seen := resume(in, out).seen
+	adopted := seen.document && seen.image.equal()
 	fail(in.Latest.Status == fleet.DeploymentPending && latest.Status == fleet.DeploymentRunning && !began(prev.Runtime.Plan, latest) && st.Runtime.Refusal == nil && !adopted, "a deployment runs before any effect of its own")
 	fail(latest.Status == fleet.DeploymentPending && !s.seenFails && prev.Runtime.Plan != nil && prev.Runtime.Plan.Tasks[0].Tries > 0 && prev.Runtime.Plan.Generation == in.Intent.Generation, "a deployment is pending after the plan that began it")
 	fail(st.Runtime.Refusal != nil && st.Runtime.Refusal.Generation == in.Intent.Generation && latest.Status.Open() && !s.seenFails, "a refusal leaves the deployment open")

@@ -14,14 +14,17 @@ import (
 // ours, where a plan is stored already, and where the next attempt is not due.
 // It says what would be done; whether it may be is for the holds to say (Decide).
 func Plan(in Input, out Output) *fleet.Plan {
-	s, v := out.Status, out.seen
-	in.Now = in.Now.UTC().Round(0)
-	if !v.readable || !v.fresh || s.Runtime.Plan != nil || out.Remove {
+	if out.Status.Runtime.Plan != nil || out.Remove {
+		return nil
+	}
+	t := resume(in, out)
+	in, s, v := t.in, t.s, t.seen
+	if !v.fresh {
 		return nil
 	}
 	b := builder{in: in, seen: v, crashes: s.Crashes, adopted: s.Adopted, there: slices.Clone(in.Seen.Instance.Containers)}
 	kind, attempt := fleet.PlanApply, s.Runtime.Attempts+1
-	cause := (&turn{in: in, s: s, latest: latestOf(in, out), seen: v}).cause()
+	cause := t.cause()
 	b.waits = s.Runtime.NextAttempt != nil && s.Runtime.NextAttempt.After(in.Now)
 	b.goesOn = !b.waits && s.Runtime.Refusal == nil && s.Admitted && !blocked(s.Holds) && v.presence != foreign && v.prepared()
 	switch {
@@ -74,13 +77,6 @@ func Plan(in Input, out Output) *fleet.Plan {
 		}
 	}
 	return p
-}
-
-func latestOf(in Input, out Output) fleet.Deployment {
-	if out.Latest != nil {
-		return *out.Latest
-	}
-	return in.Latest
 }
 
 // cause says why the server is not settled; while it counts, the clock keeps its first.

@@ -19,6 +19,18 @@ type turn struct {
 	remove bool
 	port   *fleet.PortMove
 	tried  bool // an effect of the latest deployment's has begun, or its plan has ended by now
+	trace  []Finding
+}
+
+// resume is the turn that an output goes on from: all there is to know of it shows there.
+func resume(in Input, out Output) *turn {
+	in.Now = in.Now.UTC().Round(0)
+	t := &turn{in: in, s: out.Status, latest: in.Latest, trace: out.Trace}
+	if out.Latest != nil {
+		t.latest = *out.Latest
+	}
+	t.look()
+	return t
 }
 
 // Project computes the status of a server, the transition of its latest deployment
@@ -30,8 +42,12 @@ func Project(in Input) Output {
 	if in.Prev != nil {
 		t.s = in.Prev.Clone()
 	}
+	stored := in.Prev
+	if in.Answered {
+		stored = nil
+	}
 	if in.silent() {
-		return Output{Status: t.s, Unsettled: Unsettled(t.s), Pending: t.pending(), input: in}
+		return Output{Status: t.s, Unsettled: Unsettled(t.s), Pending: t.pending(), stored: stored}
 	}
 	t.s.Holds, t.s.Runtime.Intended = nil, nil
 	if in.Opened {
@@ -40,14 +56,7 @@ func Project(in Input) Output {
 			t.s.Runtime.Plan.Tasks[i].NotBefore = nil
 		}
 	}
-	for _, r := range steps {
-		if !in.rule(r.id) {
-			continue
-		}
-		if done := r.apply(t); done {
-			break
-		}
-	}
+	t.decide()
 	if in.Prev != nil && !Unsettled(*in.Prev) && Unsettled(t.s) {
 		t.s.Admitted = false // the place was given back; only admission gives one (G4)
 	}
@@ -57,7 +66,7 @@ func Project(in Input) Output {
 	if in.clockStands(t.s.Holds) {
 		stopClock(&t.s.Clock, in.Now)
 	}
-	out := Output{Status: t.s, Remove: t.remove, WantsPort: t.port, seen: t.seen, notes: t.notes, input: in}
+	out := Output{Status: t.s, Remove: t.remove, WantsPort: t.port, Notes: t.notes, Trace: t.trace, stored: stored}
 	if t.latest != in.Latest {
 		latest := t.latest
 		out.Latest = &latest
@@ -67,9 +76,7 @@ func Project(in Input) Output {
 	out.MayAct = t.seen.readable && !t.halts(t.s.Runtime.Plan)
 	out.Unsettled = Unsettled(t.s)
 	out.Pending = t.pending()
-	out.Due = nextDue(in, out)
-	report(in, &out)
-	return out
+	return out.shown(in)
 }
 
 // silent reports whether nothing was heard of the world yet: kurad has just started.
@@ -103,14 +110,14 @@ func (t *turn) pending() bool { return t.in.Intent.Deleting == nil && !t.settled
 
 // Doubtful reports whether an endpoint's newest answer is from before a service was seen down
 // which nothing starts now: it is asked at once (P8). A swap of ours is too short for that.
-func (o Output) Doubtful() bool {
-	down := slices.ContainsFunc(o.seen.services, func(s serviceView) bool { return !s.runs() })
-	if p := o.Status.Runtime.Plan; !o.seen.fresh || !down || p != nil && !preparing(p) {
+func (o Output) Doubtful(in Input) bool {
+	v := resume(in, o).seen
+	down := slices.ContainsFunc(v.services, func(s serviceView) bool { return !s.runs() })
+	if p := o.Status.Runtime.Plan; !v.fresh || !down || p != nil && !preparing(p) {
 		return false
 	}
-	seen := o.input.Seen
-	return slices.ContainsFunc([]fleet.ProbeObservation{seen.Endpoint, seen.Published, seen.Global}, func(p fleet.ProbeObservation) bool {
-		return p.Ready && p.Begun.Before(seen.Instance.Begun)
+	return slices.ContainsFunc([]fleet.ProbeObservation{in.Seen.Endpoint, in.Seen.Published, in.Seen.Global}, func(p fleet.ProbeObservation) bool {
+		return p.Ready && p.Begun.Before(in.Seen.Instance.Begun)
 	})
 }
 
@@ -197,8 +204,8 @@ func event(in Input, kind fleet.EventType, reason, message string) fleet.Event {
 }
 
 // nextDue returns the earliest time at which time alone may change the outcome.
-func nextDue(in Input, out Output) time.Time {
-	s := out.Status
+func (t *turn) nextDue() time.Time {
+	in, s := t.in, t.s
 	if rendersAnew(in, s) {
 		return in.Now
 	}
@@ -228,7 +235,7 @@ func nextDue(in Input, out Output) time.Time {
 		if c.RunningSince != nil {
 			at := c.RunningSince.Add(stableRun)
 			add(&at)
-		} else if out.seen.stopped(service) {
+		} else if t.seen.stopped(service) {
 			at := c.SeenAt.Add(crashDelay(c.Quick))
 			add(&at)
 		}

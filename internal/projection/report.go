@@ -10,31 +10,21 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// report derives everything that is shown from the status: conditions, the verdict and
-// the events of the difference. It decides nothing, and may run again after a plan was
-// added.
-func report(in Input, out *Output) {
-	t := &turn{in: in, s: out.Status, latest: latestOf(in, *out), seen: out.seen}
+// report derives everything that is shown from the status: conditions and the verdict. It
+// decides nothing, and may run again after a plan was added.
+func (t *turn) report() {
 	t.gate = t.readGate()
 	t.s.Conditions = nil
 	for _, rule := range fleet.ConditionRules() {
 		c := fleet.Condition{Type: rule.Type}
-		if in.Prev != nil {
-			c = cmp.Or(condition(*in.Prev, rule.Type), c)
+		if t.in.Prev != nil {
+			c = cmp.Or(condition(*t.in.Prev, rule.Type), c)
 		}
 		t.s.Conditions = append(t.s.Conditions, c)
 	}
 	t.conditions()
 	t.verdict()
 	t.summary()
-	out.Status = t.s
-	if out.Freed = nil; in.Intent.Deleting == nil { // a destroyed server gives its hosts up at its end (H10)
-		out.Freed = freed(in.Prev, t.s, in.Desired.Hosts)
-	}
-	out.Events = append(append([]fleet.Event(nil), out.notes...), differences(in, t.s, out.Latest)...)
-	for _, host := range out.Freed {
-		out.Events = append(out.Events, event(in, fleet.EventNormal, "HostFreed", host+" is no longer kept for it: another server may have it"))
-	}
 }
 
 // set puts a condition; its time moves only with its status.

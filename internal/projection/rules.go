@@ -68,17 +68,16 @@ const (
 	RuleS6Object      Rule = "S6 a plan for what is no longer there is dropped"
 )
 
-// step is a rule that may end the projection.
+// step takes something into account, and decides nothing.
 type step struct {
-	id    Rule
-	apply func(*turn) (done bool)
+	id   Rule
+	take func(*turn)
 }
 
-// steps is the precedence of P1: P18, P2, P5, refused, P10, P4, P7; P6 is that none of
-// them changes the status.
-var steps = []step{
-	{RuleP18Destroy, (*turn).destroy},
-	{RuleP2Unreadable, (*turn).unreadable},
+// bookkeeping is what comes before the rules, whatever they decide: what was wanted, answered
+// and seen since the last turn. Nothing is made of a world that cannot be read (P2), but for a
+// server that goes (P18).
+var bookkeeping = []step{
 	{RuleNewKey, (*turn).newKey},
 	{RulePlanAnswers, (*turn).answers},
 	{RuleS6Supersede, (*turn).supersede},
@@ -86,7 +85,17 @@ var steps = []step{
 	{RuleSee, (*turn).see},
 	{RuleC11Crashes, (*turn).crashes},
 	{RuleC14Yield, (*turn).yield},
-	{RuleDeployment, (*turn).begun},
+	{RuleDeployment, (*turn).deployment},
+}
+
+// precedence is that of P1: the first rule that holds says what the server is. P6 is that none
+// of them changes the status.
+var precedence = []struct {
+	id    Rule
+	holds func(*turn) bool
+}{
+	{RuleP18Destroy, (*turn).destroy},
+	{RuleP2Unreadable, (*turn).unreadable},
 	{RuleP5Active, (*turn).active},
 	{RuleRefused, (*turn).refused},
 	{RuleP10Stall, (*turn).stall},
@@ -94,9 +103,29 @@ var steps = []step{
 	{RuleP7Image, (*turn).image},
 }
 
+// decide is the whole projection of a status.
+func (t *turn) decide() {
+	t.look()
+	if t.seen.readable || t.destroying() {
+		for _, s := range bookkeeping {
+			t.follow(s.id, func() bool { s.take(t); return false })
+		}
+	}
+	for _, r := range precedence {
+		if t.follow(r.id, func() bool { return r.holds(t) }) {
+			return
+		}
+	}
+}
+
+// look reads the observation as far as effects of ours are over.
+func (t *turn) look() { t.seen = look(t.in, t.effectsOver()) }
+
+// destroying reports whether the server is to go (P18).
+func (t *turn) destroying() bool { return t.in.Intent.Deleting != nil && t.in.rule(RuleP18Destroy) }
+
 // unreadable is P2: nothing changes, and nothing is decided.
 func (t *turn) unreadable() bool {
-	t.seen = look(t.in, t.effectsOver())
 	if t.seen.readable {
 		return false
 	}
@@ -111,38 +140,40 @@ func (t *turn) unreadable() bool {
 
 // effectsOver reports whether the newest good read began after every effect of ours.
 func (t *turn) effectsOver() bool {
-	if i := t.s.Runtime.Plan.Current(); i >= 0 && unansweredTask(t.s.Runtime.Plan.Tasks[i]) && t.in.Seen.Instance.Begun.Before(*t.s.Runtime.Plan.Tasks[i].Deadline) && t.in.rule(RuleEffectsGuard) {
-		return false
+	begun, w := t.in.Seen.Instance.Begun, t.s.Runtime
+	if !t.in.rule(RuleEffectsGuard) || t.destroying() && !t.in.rule(RuleP18Absence) {
+		return true
 	}
-	e := t.s.Runtime.EffectsUntil
-	return e == nil || !t.in.Seen.Instance.Begun.Before(*e) || !t.in.rule(RuleEffectsGuard)
+	i := w.Plan.Current()
+	open := i >= 0 && unansweredTask(w.Plan.Tasks[i]) && begun.Before(*w.Plan.Tasks[i].Deadline)
+	return !open && (w.EffectsUntil == nil || !begun.Before(*w.EffectsUntil))
 }
 
-// newKey starts anew where the generation or the document changed: what counted
-// attempts, refusals and time for the old one is forgotten.
-func (t *turn) newKey() bool {
+// newKey starts anew where the generation or the document changed, or the server is to go:
+// what counted attempts, refusals and time for the old one is forgotten.
+func (t *turn) newKey() {
 	was := fleet.Settled{Generation: t.s.Generation, Revision: t.s.Revision}
 	t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision
-	if was == t.key() || t.in.Prev == nil {
-		return false
-	}
-	if t.s.Status == fleet.StatusFailed || t.s.Clock.Expired {
+	switch {
+	case t.destroying() && t.s.Status == fleet.StatusDestroying, !t.destroying() && (was == t.key() || t.in.Prev == nil):
+		return
+	case t.destroying():
+		t.s.PublishedURL, t.s.Aliases, t.s.Admitted, t.s.RollOut, t.s.Outage = "", nil, false, nil, fleet.Outage{}
+	case t.s.Status == fleet.StatusFailed || t.s.Clock.Expired:
 		t.s.Admitted = false // it gave its place back; the new cause asks again (G4)
 	}
 	if was.Generation != t.in.Intent.Generation && t.s.Status == fleet.StatusFailed {
 		t.become(fleet.StatusProvisioning, "", "")
 	}
-	t.s.Runtime.Refusal, t.s.Crashes, t.s.ConvergedAt = nil, nil, nil
-	t.s.Runtime.Course, t.s.Outage.Course = fleet.Course{}, fleet.Course{}
-	t.s.Clock = fleet.StallClock{}
-	return false
+	t.s.Runtime.Refusal, t.s.Runtime.Course, t.s.Outage.Course = nil, fleet.Course{}, fleet.Course{}
+	t.s.Crashes, t.s.ConvergedAt, t.s.Clock = nil, nil, fleet.StallClock{}
 }
 
 // see takes over what a good read saw.
-func (t *turn) see() bool {
-	t.seen = look(t.in, t.effectsOver())
+func (t *turn) see() {
+	t.look()
 	if !t.seen.fresh {
-		return false
+		return
 	}
 	t.outage()
 	if t.s.Runtime.Plan == nil && t.seen.converged && t.in.Intent.Deleting == nil {
@@ -157,13 +188,12 @@ func (t *turn) see() bool {
 	same := t.in.runtime().see(t)
 	t.s.ObservedImageTag = t.seen.tag
 	switch {
-	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.s.RollOut != nil:
+	case !t.seen.image.equal() || !t.seen.document || !t.seen.running, t.s.RollOut != nil, t.destroying():
 		t.s.ConvergedAt = nil
 	case t.s.ConvergedAt == nil || !same:
 		now := t.in.Now
 		t.s.ConvergedAt = &now
 	}
-	return false
 }
 
 // refused is the third rule of P1: the runtime refused a task of this key, or the
@@ -286,28 +316,13 @@ func (t *turn) become(s fleet.ServerStatus, reason fleet.Reason, message string)
 	t.s.Status, t.s.Reason, t.s.Message = s, reason, cut(message)
 }
 
-// destroy is P18: unpublish, delete, and be gone only when absence was seen.
+// destroy is P18: unpublished, deleted, and gone only when absence was seen.
 func (t *turn) destroy() bool {
-	if t.in.Intent.Deleting == nil {
+	if !t.destroying() {
 		return false
 	}
-	t.seen = look(t.in, t.effectsOver())
 	if t.s.Status != fleet.StatusDestroying {
 		t.become(fleet.StatusDestroying, fleet.ReasonDeleting, "")
-		t.s.PublishedURL, t.s.Aliases, t.s.Runtime.Refusal, t.s.Runtime.Course = "", nil, nil, fleet.Course{}
-		t.s.Crashes, t.s.Clock, t.s.Admitted, t.s.ConvergedAt, t.s.RollOut, t.s.Outage = nil, fleet.StallClock{}, false, nil, nil, fleet.Outage{}
-	}
-	t.s.Generation, t.s.Revision = t.in.Intent.Generation, t.in.Desired.Revision
-	if t.latest.Status.Open() {
-		t.finish(fleet.DeploymentCancelled, fleet.ReasonDeleting, "the server is being destroyed")
-	}
-	t.answers()
-	t.supersede()
-	t.dropHeld()
-	t.see()
-	t.s.ConvergedAt = nil
-	if !t.in.rule(RuleP18Absence) {
-		t.seen.fresh = true
 	}
 	if gone, _ := t.in.runtime().gone(t); gone && t.seen.fresh && t.s.Runtime.Plan == nil {
 		t.become(fleet.StatusDestroyed, fleet.ReasonGone, "")

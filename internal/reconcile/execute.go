@@ -29,7 +29,7 @@ func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out project
 	if room == nil {
 		return nil, out
 	}
-	out, c.Task = out.Claimed(r.now().Add(c.Task.Timeout()))
+	out, c.Task = out.Claimed(in, r.now().Add(c.Task.Timeout()))
 	return &effect{Call: c, room: room}, out
 }
 

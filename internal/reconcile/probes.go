@@ -39,7 +39,7 @@ func (p endpoints) Follow(in projection.Input, out projection.Output) {
 	if in.Intent.Deleting != nil || in.NotRenderable != nil {
 		targets = nil
 	}
-	p.Set(in.Intent.Key(), targets, out.Pending && out.Status.ConvergedAt != nil || out.Doubtful())
+	p.Set(in.Intent.Key(), targets, out.Pending && out.Status.ConvergedAt != nil || out.Doubtful(in))
 }
 
 // Fresh implements Observer. Without targets there is nothing to probe; that is no fault.

@@ -131,6 +131,9 @@ func (r *Reconciler) decide(ctx context.Context, key fleet.ServerKey) (fleet.Gat
 		in.Admit = true
 		out = projection.Decide(in)
 	}
+	for _, f := range out.Trace {
+		r.log.Trace("turn", "server", key.String(), "rule", f.String())
+	}
 	return g, in, out, nil
 }
 
@@ -163,7 +166,7 @@ func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out pr
 
 // gather puts together what is known of the server.
 func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.Input {
-	in := projection.Input{Now: r.now(), Intent: g.Intent, AliasPeriod: r.cfg.AliasPeriod}
+	in := projection.Input{Now: r.now(), Intent: g.Intent, AliasPeriod: r.cfg.AliasPeriod, Trace: r.log.IsTrace()}
 	in.Prev, in.Answered = r.prev(key, g)
 	r.mu.Lock()
 	opened, ok := r.opened[key]
