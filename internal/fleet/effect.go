@@ -10,8 +10,8 @@ const (
 	// TaskPull makes the image Image of the document whose digest is Digest present.
 	TaskPull TaskKind = "pull"
 	// TaskCreate creates the container Name with the document whose digest is Digest,
-	// together with the volumes it names. Like the pull before it, it is what may fail,
-	// and costs nobody anything. Its result is the container's id.
+	// together with the volumes it names, and takes nothing away. Like the pull before it, it
+	// is what may fail, and costs nobody anything. Its result is the container's id.
 	TaskCreate TaskKind = "create"
 	// TaskStop stops ContainerID: its signal, its grace period, then SIGKILL (C6).
 	TaskStop TaskKind = "stop"

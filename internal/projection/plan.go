@@ -175,9 +175,7 @@ func (containers) converge(b *builder) (replaced bool) {
 		case s.next == nil || !s.replaced():
 			b.nameBack(s)
 			if swaps(s) {
-				if c := b.at(func(c fleet.Container) bool { return c.Name == s.doc.TemporaryName() }); c != nil && !b.needless(*c) {
-					b.free(c.Name) // a leftover goes with the create
-				}
+				b.free(s.doc.TemporaryName())
 				b.create(s.doc, s.doc.TemporaryName())
 			}
 		case s.next.Name != s.doc.Name && s.last.Name != s.doc.Name:
@@ -220,7 +218,7 @@ func (b *builder) swap(s serviceView) {
 // what of ours holds a port that it needs gives way first (C15).
 func (b *builder) begin(s serviceView) {
 	for _, c := range s.rest {
-		if c.State.Alive() {
+		if c.State.Alive() && b.at(func(o fleet.Container) bool { return o.ID == c.ID }) != nil {
 			b.takeAway(c)
 		}
 	}

@@ -341,7 +341,7 @@ func (s *sim) effect(t fleet.Task, o *fleet.Outcome) string {
 		} else if ok && x.dig == t.Digest {
 			o.ContainerID = x.id
 			return ""
-		} else if ok && !strings.HasSuffix(t.Name, "-next") {
+		} else if ok {
 			gone()
 			return ""
 		}

@@ -170,10 +170,8 @@ func (e *engine) create(key fleet.ServerKey, task fleet.Task, doc *fleet.Service
 			return *refused(fleet.ReasonForeignInstance)
 		case old.Digest == task.Digest && old.Service == task.Service:
 			return done(old.ID)
-		case task.Name != doc.TemporaryName():
-			return replan("container %s is there, made from another document", task.Name)
 		}
-		e.drop(old)
+		return replan("container %s is there, made from another document", task.Name)
 	}
 	b := e.put(fleet.Container{
 		Service: task.Service, Account: key.Account, Region: key.Region, Name: task.Name,

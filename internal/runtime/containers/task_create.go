@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/netip"
 	"strconv"
-	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -69,8 +68,8 @@ func (r run) create(ctx context.Context, spec client.ContainerCreateOptions) fle
 	return done(made.ID)
 }
 
-// reuse looks at what bears the task's name. made is false where the name is free,
-// now if not before, and the container must be created.
+// reuse looks at what bears the task's name. made is false where the name is free and the
+// container must be created.
 func (r run) reuse(ctx context.Context) (o fleet.Outcome, made bool) {
 	seen, err := r.inspect(ctx, r.task.Name)
 	if errdefs.IsNotFound(err) {
@@ -85,19 +84,8 @@ func (r run) reuse(ctx context.Context) (o fleet.Outcome, made bool) {
 		return foreign("container", r.task.Name, ownerOf(labels)), true
 	case labels[fleet.LabelDigest] == r.doc.Digest && labels[fleet.LabelService] == r.doc.Service:
 		return done(seen.ID), true
-	case r.task.Name != r.doc.TemporaryName():
-		return replan("container %s is there, made from another document", r.task.Name), true
 	}
-	// Left by a plan that was given up: nobody needs it.
-	if runs(seen) {
-		if _, err := r.end(ctx, seen, min(r.doc.GracePeriod.Std(), time.Minute)); err != nil {
-			return r.failed(opStop, err), true
-		}
-	}
-	if err := r.delete(ctx, seen.ID, client.ContainerRemoveOptions{RemoveVolumes: true}); err != nil {
-		return r.failed(opRemove, err), true
-	}
-	return fleet.Outcome{}, false
+	return replan("container %s is there, made from another document", r.task.Name), true
 }
 
 // spec is the document in the engine's words, or why it may not be (C10).
