@@ -245,10 +245,10 @@ func (t *turn) stalled() string {
 
 // waitsFor says what a stalled server lacks.
 func (t *turn) waitsFor() string {
-	switch {
-	case t.seen.presence == foreign:
+	if t.seen.presence == foreign {
 		return t.seen.owner
-	case t.seen.presence == absent:
+	}
+	if t.seen.presence == absent {
 		return "there is no instance"
 	}
 	switch missing := t.in.runtime().missing(t); {

@@ -91,7 +91,7 @@ func (v *View) RenderedFrom(u Update) []fleet.ServerKey {
 		return v.ServersOfRegion(u.Name)
 	case KindTemplate:
 		return v.ServerKeys()
-	case KindSchema, KindStatus, KindTry, KindClaims, KindDeployment, KindEvent, KindToken, KindReservation, KindReference, KindLock, KindLeader, KindEndpoint, KindAnchor, KindCluster:
+	case KindSchema, KindStatus, KindTry, KindClaims, KindDeployment, KindEvent, KindToken, KindReservation, KindReference, KindLock, KindLeader, KindEndpoint, KindAnchor, KindCluster, KindOrphan:
 	}
 	return nil
 }
