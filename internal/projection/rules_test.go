@@ -38,12 +38,17 @@ func TestExploration_noticesEveryDroppedRule(t *testing.T) {
 		begin := starts(v)
 		t.Run(string(rule), func(t *testing.T) {
 			t.Parallel()
-			x := newExplorer(2)
+			x := newExplorer(1)
 			x.without = rule
 			start := time.Now()
-			x.explore(begin...)
+			x.explore(begin...) // what is near finds most
 			if len(x.complaints) == 0 {
 				x.combinations(v, worlds(v)[:1])
+			}
+			if len(x.complaints) == 0 {
+				x = newExplorer(2)
+				x.without = rule
+				x.explore(begin...)
 			}
 			if len(x.complaints) == 0 {
 				t.Fatalf("nobody misses it: %d states visited by %d transitions", len(x.states), x.transitions)
