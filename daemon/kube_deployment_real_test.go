@@ -191,10 +191,10 @@ func watchStore(t *testing.T, endpoint string) (written func() []string) {
 func describe(e kv.Change) []string {
 	var record struct {
 		Value struct {
-			ImageTag string      `json:"image_tag"`
-			Seq      int64       `json:"seq"`
-			Status   string      `json:"status"`
-			Plan     *fleet.Plan `json:"plan"`
+			ImageTag string     `json:"image_tag"`
+			Seq      int64      `json:"seq"`
+			Status   string     `json:"status"`
+			Runtime  fleet.Work `json:"runtime"`
 		} `json:"value"`
 	}
 	if e.Deleted || json.Unmarshal(e.Item.Value, &record) != nil {
@@ -205,8 +205,8 @@ func describe(e kv.Change) []string {
 		return []string{fmt.Sprintf("deployment %d %s", v.Seq, v.Status)}
 	case strings.HasSuffix(e.Key, "/intent"):
 		return []string{"intent of " + v.ImageTag}
-	case strings.HasSuffix(e.Key, "/status") && v.Plan != nil:
-		return []string{fmt.Sprintf("plan of generation %d %s", v.Plan.Generation, v.Plan.Tasks[0].State)}
+	case strings.HasSuffix(e.Key, "/status") && v.Runtime.Plan != nil:
+		return []string{fmt.Sprintf("plan of generation %d %s", v.Runtime.Plan.Generation, v.Runtime.Plan.Tasks[0].State)}
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func back(t *testing.T, what, url string, was box, disturb func()) {
 			return fmt.Errorf("%s answers %q, %v", url, version, err)
 		}
 		for _, b := range boxes(t, "eu-swap") {
-			if b.ID == was.ID && b.name() == was.name() && b.State == "running" {
+			if b.ID == was.ID && (b.name() == was.name() && b.State == "running" || b.State == "stopping") { // for the next attempt at a swap
 				return nil
 			}
 		}
@@ -43,7 +43,13 @@ func TestC14_whatServesComesBackFromAPullThatHangsAStartThatFailsAndAPauseInTheS
 	stubborn := func(s *fleet.Service) { s.Env["KURA_MODE"] = "ignore-term" } // so that a stop takes its grace
 	k, key, before := serving(t, "eu-swap", cache(stubborn))
 	was, url := theBox(t, key.Region), before.PublishedURL
-	kill := func() { podman(t, "kill", "--signal", "KILL", was.ID) }
+	kill := func() {
+		t.Helper()
+		eventually(t, "it is killed while it runs, and not stopped for another attempt", func() error {
+			_, err := real.engine.Podman(t.Context(), "kill", "--signal", "KILL", was.ID)
+			return err
+		})
+	}
 	down := func() {
 		t.Helper()
 		eventually(t, "v1 is stopped", func() error {
