@@ -114,8 +114,8 @@ func TestL13_P10_aStalledRollOutIsToldOnceAndHeals(t *testing.T) {
 	key := fleet.ServerKey{Account: "stall", Region: region.Name}
 	k.introduce(region, key.Account)
 	name := s.stuck(k, key, "v1")
-	stalled := func(v fleet.ServerView) bool {
-		return v.Status == fleet.StatusFailed && v.Verdict == fleet.VerdictStalled
+	stalled := func(v fleet.ServerView) bool { // and the world around it has come to rest
+		return v.Status == fleet.StatusFailed && v.Verdict == fleet.VerdictStalled && hasReason(v, fleet.ConditionEndpointReady, fleet.False, fleet.ReasonHTTPNotReady)
 	}
 	v := k.until(key, "stalls", stalled)
 	if v.Deployment.Status != fleet.DeploymentRunning || !hasReason(v, fleet.ConditionProgressing, fleet.False, fleet.ReasonStalled) {
