@@ -42,7 +42,8 @@ func cameToNothing(g fleet.Gathered, st *fleet.Status, equal bool) bool {
 	if st == nil || g.Latest == nil {
 		return false // no turn has seen it
 	}
-	stalled := st.Verdict == fleet.VerdictStalled || st.VerdictReason == fleet.ReasonStalled
+	seen := st.Generation >= g.Latest.Generation // else what is said is of the try before
+	stalled := seen && (st.Verdict == fleet.VerdictStalled || st.VerdictReason == fleet.ReasonStalled)
 	differs := st.Resource != nil && len(st.Resource.Differs) > 0
 	switch {
 	case g.Latest.Status.Open() && !stalled: // it is being tried

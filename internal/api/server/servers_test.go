@@ -264,6 +264,25 @@ func TestP12_anEqualDeclarationThatIsToBeTriedAgainIsARedeployUnlessItHealed(t *
 	}
 }
 
+// Whoever got no answer says it once more. That a server has stalled is said of the try before,
+// until a turn has seen the one that was just asked for.
+func TestP12_anotherTryOfWhatStalledIsOneHoweverOftenItIsAskedFor(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	w.turn(key("acme", "eu"), func(s *fleet.Status) { s.Verdict, s.VerdictReason = fleet.VerdictStalled, fleet.ReasonRollingOut })
+	for range 2 {
+		out, err := w.client.PutServer(ctx, srv("acme", "eu", "v1"), api.PutOptions{Again: true})
+		if d := out.Object.Deployment; err != nil || d.Seq != 2 || d.RestartMark != "redeploy-2" {
+			t.Errorf("another try is %+v, %v", d, err)
+		}
+	}
+	w.put(srv("acme", "eu", "v2"))
+	if out, err := w.client.PutServer(ctx, srv("acme", "eu", "v2"), api.PutOptions{Again: true}); err != nil || out.Changed {
+		t.Errorf("nobody has tried v2 yet, and it is tried again: %+v, %v", out.Object.Deployment, err)
+	}
+}
+
 func TestP18_destroyIsIntentAndRefusesEverythingElse(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	w.seed([]string{"eu"}, "acme")
