@@ -176,14 +176,7 @@ func (d *Declarer) giveBack(ctx context.Context, res store.Reservation, h store.
 		if err != nil || !spare {
 			return err
 		}
-		if g.IntentRevision != 0 {
-			return d.reclaim(ctx, lock, g, res)
-		}
-		tx := d.records.BeginAt(d.now())
-		tx.Under(lock)
-		tx.Forget(res, h)
-		_, err = tx.Commit(ctx)
-		return err
+		return d.reclaim(ctx, lock, g, res, h.Revision)
 	})
 }
 
@@ -193,7 +186,7 @@ func (d *Declarer) GiveBackEvery(ctx context.Context, pause time.Duration) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
-		if err := errors.Join(d.ShareGlobals(ctx), d.GiveBack(ctx)); err != nil && ctx.Err() == nil {
+		if err := errors.Join(d.ReserveGlobals(ctx), d.GiveBack(ctx)); err != nil && ctx.Err() == nil {
 			d.log.Warn("could not reserve global hosts, or give back the names whose time is over; tried again later", "error", err)
 		}
 		select {

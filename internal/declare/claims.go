@@ -15,8 +15,8 @@ import (
 )
 
 // needs are the reservations that a server must hold: the hosts that it renders to and
-// those that it still publishes, its share in its account's global host, its instance
-// name, and its ports.
+// those that it still publishes, its account's global host, its instance name, and its
+// ports.
 func needs(r fleet.Region, d fleet.Desired, in fleet.Intent, status *fleet.Status) []store.Reservation {
 	var list []store.Reservation
 	add := func(res store.Reservation) {
@@ -31,7 +31,7 @@ func needs(r fleet.Region, d fleet.Desired, in fleet.Intent, status *fleet.Statu
 		add(store.ReserveHost(host))
 	}
 	if d.Hosts.Global != "" {
-		add(store.ReserveShare(d.Hosts.Global, in.Key()))
+		add(store.ReserveGlobal(d.Hosts.Global))
 	}
 	add(store.ReserveInstance(r.Target(), d.Instance))
 	if status != nil {
@@ -192,7 +192,7 @@ func (d *Declarer) contend(ctx context.Context, lock *store.Lock, at place, a af
 	case spare && dry:
 		return nil
 	case spare:
-		return d.reclaim(ctx, lock, g, used.Reservation)
+		return d.reclaim(ctx, lock, g, used.Reservation, used.Revision)
 	case slices.ContainsFunc(fleet.PortNeeds(region), func(n fleet.PortNeed) bool {
 		return n.Fixed == 0 && used.Reservation == store.ReservePort(region.Containers.Endpoint, a.after.Intent.Ports[n.Key()])
 	}):
@@ -234,8 +234,7 @@ func (p place) kept(what string, other fleet.ServerKey, until time.Time) error {
 	}
 }
 
-// whose is who has something, as far as the author may know: a server, or an account whose
-// servers shared it.
+// whose is who has something, as far as the author may know: a server, or an account.
 func (p place) whose(other fleet.ServerKey) string {
 	switch {
 	case !p.sees(other.Account):
@@ -256,47 +255,53 @@ func asUsed(err error) (*store.UsedError, bool) {
 }
 
 // reclaim gives back a reservation that its holder does not need: one of a change that
-// was never made, or of a host that it has left.
-func (d *Declarer) reclaim(ctx context.Context, lock *store.Lock, g fleet.Gathered, res store.Reservation) error {
-	if g.IntentRevision == 0 {
-		return nil // it is gone, and holds nothing any more
-	}
+// was never made, or of a host that it has left. Where an account has it, or a server that is
+// gone, revision is that of the record by which nobody needs it.
+func (d *Declarer) reclaim(ctx context.Context, lock *store.Lock, g fleet.Gathered, res store.Reservation, revision int64) error {
 	tx := d.records.BeginAt(d.now())
 	tx.Under(lock) // what its holder needs may change with an account, a template or a region
-	tx.RequireIntent(intentOf(g))
-	tx.Release(g.Intent.Key(), res)
-	if host, _, ok := res.Host(); ok {
-		tx.Release(g.Intent.Key(), store.ReserveShare(host, g.Intent.Key())) // where the host is its account's
+	if g.IntentRevision == 0 {
+		tx.Forget(res, revision)
+	} else {
+		tx.RequireIntent(intentOf(g))
+		tx.Release(g.Intent.Key(), res)
 	}
 	_, err := tx.Commit(ctx)
 	return err
 }
 
 // spare reports whether who holds a reservation does not need it: a server, which may be
-// gone, or an account by its servers' shares. g is the server that does, or the last one
-// that does not.
+// gone, or an account by its servers. g is the server that needs it, or else the holder.
 func (d *Declarer) spare(ctx context.Context, holder fleet.ServerKey, res store.Reservation) (g fleet.Gathered, spare bool, err error) {
-	if host, shared, ok := res.Host(); ok && !shared && holder.Region == "" {
-		sharers, err := d.records.Sharers(ctx, host)
-		if err != nil {
+	gone := fleet.Gathered{Intent: fleet.Intent{Server: fleet.Server{Account: holder.Account, Region: holder.Region}}}
+	if !res.IsGlobal() {
+		g, err = d.records.Gather(ctx, holder)
+		if fleet.CodeOf(err) == fleet.CodeNotFound {
+			return gone, true, nil
+		}
+		return g, err == nil && !d.mayNeed(g, res), err
+	}
+	servers, err := d.records.ServersOf(ctx, holder.Account)
+	if err != nil {
+		return gone, false, err
+	}
+	for _, k := range servers {
+		g, err := d.records.Gather(ctx, k)
+		if fleet.CodeOf(err) != fleet.CodeNotFound && (err != nil || d.mayNeed(g, res)) {
 			return g, false, err
 		}
-		for _, k := range sharers {
-			if g, spare, err = d.spare(ctx, k, store.ReserveShare(host, k)); err != nil || !spare {
-				return g, false, err
-			}
-		}
-		return g, true, nil
 	}
-	g, err = d.records.Gather(ctx, holder)
-	if fleet.CodeOf(err) == fleet.CodeNotFound {
-		return fleet.Gathered{Intent: fleet.Intent{Server: fleet.Server{Account: holder.Account, Region: holder.Region}}}, true, nil
-	}
-	if err != nil || g.Account == nil || g.Region == nil || g.Intent.Deleting != nil {
-		return g, false, err
+	return gone, true, nil
+}
+
+// mayNeed reports whether a server may need a reservation; one that is being destroyed, or does
+// not render, keeps what it has.
+func (d *Declarer) mayNeed(g fleet.Gathered, res store.Reservation) bool {
+	if g.Account == nil || g.Region == nil || g.Intent.Deleting != nil {
+		return true
 	}
 	desired := d.Desired(g)
-	return g, desired.Instance != "" && !slices.Contains(needs(*g.Region, desired, g.Intent, g.Status), res), nil
+	return desired.Instance == "" || slices.Contains(needs(*g.Region, desired, g.Intent, g.Status), res)
 }
 
 func regionFault(r fleet.Region, pointer, format string, args ...any) error {

@@ -89,7 +89,7 @@ func (d *Declarer) affectedBy(ctx context.Context, p proposal) ([]affected, erro
 			}
 		}
 		for _, res := range held {
-			if a.from.Instance != "" && res.IsHost() && !slices.Contains(needed, res) {
+			if _, host := res.Host(); host && a.from.Instance != "" && !slices.Contains(needed, res) {
 				a.given = append(a.given, res)
 			}
 		}
@@ -112,40 +112,25 @@ func (d *Declarer) renderAfter(ctx context.Context, p proposal, a *affected, use
 	return nil
 }
 
-// disjoint checks that no two affected servers come to need the same thing, but for the
-// shares that an account's servers have in one host.
+// disjoint checks that no two affected servers come to need the same thing, unless their
+// account is to have it.
 func disjoint(list []affected, at func(fleet.ServerKey) place) error {
-	type holder struct {
-		key    fleet.ServerKey
-		shared bool
-	}
-	holders := map[store.Reservation]holder{}
+	type taker struct{ key, holder fleet.ServerKey }
+	takers := map[string]taker{}
 	for _, a := range list {
-		key := a.key()
 		for _, res := range a.claims {
-			host, shared, ok := res.Host()
-			if ok {
-				res = store.ReserveHost(host)
+			this := taker{a.key(), res.HolderFor(a.key())}
+			if other, taken := takers[res.Key()]; taken && other.holder != this.holder {
+				return at(this.key).collision(res.String(), other.key)
 			}
-			if other, held := holders[res]; held && !(shared && other.shared && other.key.Account == key.Account) {
-				return at(key).collision(res.String(), other.key)
-			}
-			holders[res] = holder{key, shared}
+			takers[res.Key()] = this
 		}
 	}
 	return nil
 }
 
 // cost is how much of a transaction the server takes, at most.
-func (a affected) cost() int {
-	cost := 3
-	for _, res := range slices.Concat(a.claims, a.given) {
-		if cost++; res.IsShare() {
-			cost++ // the host becomes or remains the account's
-		}
-	}
-	return cost
-}
+func (a affected) cost() int { return 3 + len(a.claims) + len(a.given) }
 
 // reserve takes what the affected servers will need, a bounded number at a time.
 func (d *Declarer) reserve(ctx context.Context, lock *store.Lock, list []affected, at func(fleet.ServerKey) place) error {

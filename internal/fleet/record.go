@@ -6,8 +6,9 @@ import (
 )
 
 // SchemaVersion is written into every stored record; a record of a newer one is
-// refused (G7), one of an older one is read as of this one. 2: a server's work is by track.
-const SchemaVersion = 2
+// refused (G7), one of an older one is read as of this one. 2: a server's work is by track. 3: a global
+// host is one reservation of its account; a kurad of schema 2 would take it for nobody's.
+const SchemaVersion = 3
 
 // Intent is the stored declaration of a server. Generation counts the writes to it;
 // the daemon's own work never moves it.

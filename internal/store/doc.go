@@ -25,7 +25,8 @@
 //     one that goes (TestP18_noServerOutlivesItsRegionOrAccount).
 //
 //   - A record of a newer schema is refused (TestG7_newerSchemaIsRefused), one of an older one is read and written as of
-//     this one (TestG7_recordsOfSchema1AreReadAndWrittenAs2).
+//     this one (TestG7_recordsOfSchema1AreReadAndWrittenAsOfThisOne, TestG7_globalHostsOfSchema2StayTheirAccounts
+//     of internal/api/server).
 //
 //   - Events of servers that are gone are kept for a bounded number of them
 //     (TestEvents_ofServersLongGoneAreForgotten).
@@ -53,15 +54,14 @@
 //	refs/departed                                     the last 250 servers that are gone
 //	leader/holder  exclusion  restoring               no part of a snapshot; the second is the lock
 //	hosts/<host>  instances/<target>/<name>  ports/<endpoint>/<port>  handles/<handle>
-//	shares/<host>/<account>/<region>
 //	refs/accounts/<account>/<region>  refs/templates/<template>/<region>
 //
 // try is the claim of a step that had failed before, and belongs to one revision of the
 // status: what is nothing new costs no more than that (TestG12_aClaimBelongsToOneStatus).
 // The values of hosts, instances and ports are the key of the server that holds them;
-// claims lists what a server holds, so that it can be released without rendering. A host
-// that an account's servers share is held by the account, and by each of them a share: it
-// is free when nothing is under shares/<host>/ and its time is over (H10).
+// claims lists what a server holds, so that it can be released without rendering. A global
+// host is held by the account, whichever of its servers took it: it is forgotten when its
+// time is over (H10) and no server of the account renders to it.
 // refs exist so that "nothing needs it any more" is a comparison of a transaction: a
 // region is free when nothing is under servers/<region>/, an account or a template
 // when nothing is under its refs. A key per user, instead of a counter, because two

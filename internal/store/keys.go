@@ -49,7 +49,8 @@ const (
 	tokensFolder      = "tokens/"
 	endpointsFolder   = "endpoints/"
 	hostsFolder       = "hosts/"
-	sharesFolder      = "shares/"
+	globalsFolder     = "globals/" // of reservations: their records are those of hosts
+	sharesFolder      = "shares/"  // of schemas 1 and 2
 	handlesFolder     = "handles/"
 	instancesFolder   = "instances/"
 	portsFolder       = "ports/"
@@ -125,7 +126,7 @@ func parseKey(key string) (place, bool) {
 		return place{kind: KindEndpoint, name: rest}, strings.Contains(rest, "/")
 	case clustersFolder:
 		return place{kind: KindCluster, name: rest}, strings.Contains(rest, "/")
-	case hostsFolder, sharesFolder, handlesFolder, instancesFolder, portsFolder:
+	case hostsFolder, handlesFolder, instancesFolder, portsFolder:
 		return place{kind: KindReservation, name: key}, true
 	case orphansFolder:
 		return place{kind: KindOrphan, name: rest}, strings.Count(rest, "/") == 2

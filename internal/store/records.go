@@ -78,6 +78,7 @@ func (r *Records) Prepare(ctx context.Context) error {
 		}
 		tx := r.Begin()
 		tx.compare(kv.Absent(restoringKey))
+		tx.then = append(tx.then, kv.DeletePrefix(sharesFolder))
 		put(tx, schemaKey, s, Schema{Version: fleet.SchemaVersion, Store: cmp.Or(s.Value.Store, rand.Text())})
 		if _, err := tx.Commit(ctx); err != nil && !kv.IsConflict(err) {
 			return fmt.Errorf("prepare the records below %s: %w", r.prefix, err)

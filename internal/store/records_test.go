@@ -109,7 +109,7 @@ func TestRecords_envelopeCountsAndTimes(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		item := must[kv.Item](t)(m.Get(t.Context(), "/kura/v1/staging/accounts/acme"))
-		raw := `{"schema":2,"generation":2,"created_at":"2000-01-01T00:00:00Z","updated_at":"2000-01-01T01:00:00Z","value":{"id":"acme","handle":"b"}}`
+		raw := `{"schema":3,"generation":2,"created_at":"2000-01-01T00:00:00Z","updated_at":"2000-01-01T01:00:00Z","value":{"id":"acme","handle":"b"}}`
 		if diff := cmp.Diff(raw, string(item.Value)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
@@ -145,15 +145,15 @@ func TestG7_newerSchemaIsRefused(t *testing.T) {
 	t.Run("of the store", func(t *testing.T) {
 		m := conformance.NewMemory()
 		defer m.Close()
-		mustPut(t, m, "/kura/v1/staging/schema", `{"schema":1,"generation":1,"value":{"version":3}}`)
+		mustPut(t, m, "/kura/v1/staging/schema", `{"schema":1,"generation":1,"value":{"version":4}}`)
 		err := store.NewRecords(m, "staging").Prepare(t.Context())
-		wantError(t, err, "/kura/v1/staging/", "schema 3", "knows up to 2", "at least as new")
+		wantError(t, err, "/kura/v1/staging/", "schema 4", "knows up to 3", "at least as new")
 	})
 	t.Run("of a record", func(t *testing.T) {
 		r, m := records(t)
-		mustPut(t, m, "/kura/v1/staging/accounts/acme", `{"schema":3,"value":["another shape"]}`)
+		mustPut(t, m, "/kura/v1/staging/accounts/acme", `{"schema":4,"value":["another shape"]}`)
 		_, err := r.Account(t.Context(), "acme")
-		wantError(t, err, `account "acme"`, "schema 3")
+		wantError(t, err, `account "acme"`, "schema 4")
 	})
 	t.Run("of nothing that ever was", func(t *testing.T) {
 		r, m := records(t)
@@ -166,7 +166,7 @@ func TestG7_newerSchemaIsRefused(t *testing.T) {
 // A store of the first schema is one of this version from the first start on: statuses that
 // the last commit before it wrote read as what they said, with all of the work in its track,
 // and are written so. The commit before it refuses the store, as this one a newer store.
-func TestG7_recordsOfSchema1AreReadAndWrittenAs2(t *testing.T) {
+func TestG7_recordsOfSchema1AreReadAndWrittenAsOfThisOne(t *testing.T) {
 	raw, err := os.ReadFile("testdata/statuses-schema1.json")
 	if err != nil {
 		t.Fatal(err)
@@ -187,27 +187,27 @@ func TestG7_recordsOfSchema1AreReadAndWrittenAs2(t *testing.T) {
 			t.Fatalf("store %q: %v", r.StoreID(), err)
 		}
 		schema := must[kv.Item](t)(m.Get(t.Context(), "/kura/v1/staging/schema"))
-		if want := `{"version":2,"store":"S"}`; !strings.Contains(string(schema.Value), want) {
+		if want := `{"version":3,"store":"S"}`; !strings.Contains(string(schema.Value), want) {
 			t.Errorf("schema record %s, want one of %s", schema.Value, want)
 		}
 		for name, record := range statuses {
 			k := fleet.ServerKey{Account: name, Region: "eu"}
 			got := must[store.Versioned[fleet.Status]](t)(r.Status(t.Context(), k))
-			if diff := cmp.Diff(asSchema2(t, record), fields(t, must[[]byte](t)(json.Marshal(got.Value)))); diff != "" {
+			if diff := cmp.Diff(withTracks(t, record), fields(t, must[[]byte](t)(json.Marshal(got.Value)))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 			tx := r.Begin()
 			tx.PutStatus(got, k, got.Value)
 			commit(t, tx)
-			if is := must[kv.Item](t)(m.Get(t.Context(), "/kura/v1/staging/servers/eu/"+name+"/status")); !strings.HasPrefix(string(is.Value), `{"schema":2,`) {
+			if is := must[kv.Item](t)(m.Get(t.Context(), "/kura/v1/staging/servers/eu/"+name+"/status")); !strings.HasPrefix(string(is.Value), `{"schema":3,`) {
 				t.Errorf("%s is written as %.40s", name, is.Value)
 			}
 		}
 	}
 }
 
-// asSchema2 is what a stored status of the first schema says, in the shape of the second.
-func asSchema2(t *testing.T, record []byte) map[string]any {
+// withTracks is what a stored status of the first schema says, in the shape of those since.
+func withTracks(t *testing.T, record []byte) map[string]any {
 	t.Helper()
 	status, work := fields(t, record)["value"].(map[string]any), map[string]any{}
 	for _, moved := range []string{"plan", "intended", "again", "refusal", "failing", "attempts", "next_attempt", "plans", "effects_until"} {

@@ -13,41 +13,42 @@ import (
 )
 
 // Reservation names something that one server at most may hold (H4, C12): a host, an
-// instance name within a runtime target, or a host port of an endpoint; or a handle that
-// an account has given up (H10).
+// instance name within a runtime target, or a host port of an endpoint. Two things an account
+// holds instead: the global host of its servers, and a handle that it has given up (H10).
 type Reservation string
 
 // ReserveHost is the reservation of a host name.
 func ReserveHost(host string) Reservation { return Reservation(hostsFolder + host) }
 
-// ReserveShare is a server's share in a host of its account (a global one). Together with
-// the first share of an account the host becomes the account's, and nobody's own: as long
-// as one server has a share in it, no other account can have one, and no server the host.
-func ReserveShare(host string, k fleet.ServerKey) Reservation {
-	return Reservation(shares(host) + k.Account + "/" + k.Region)
-}
+// ReserveGlobal is the reservation of a host name for an account. Any of its servers takes it,
+// and it is the account's until none of them needs it any more.
+func ReserveGlobal(host string) Reservation { return Reservation(globalsFolder + host) }
 
-func shares(host string) string { return sharesFolder + host + "/" }
-
-// Host is the host name that is reserved, and whether that is a share in it; ok is false
-// for anything else.
-func (r Reservation) Host() (host string, shared, ok bool) {
+// Host is the host name that is reserved; ok is false for anything else.
+func (r Reservation) Host() (host string, ok bool) {
 	if host, ok = strings.CutPrefix(string(r), hostsFolder); ok {
-		return host, false, true
+		return host, true
 	}
-	if host, ok = strings.CutPrefix(string(r), sharesFolder); ok {
-		host, _, _ = strings.Cut(host, "/")
-	}
-	return host, ok, ok
+	return strings.CutPrefix(string(r), globalsFolder)
 }
 
-// IsShare reports whether a share in a host is reserved.
-func (r Reservation) IsShare() bool { return strings.HasPrefix(string(r), sharesFolder) }
+// IsGlobal reports whether a host name is reserved for an account.
+func (r Reservation) IsGlobal() bool { return strings.HasPrefix(string(r), globalsFolder) }
 
-// IsHost reports whether a host name is reserved, or a share in one.
-func (r Reservation) IsHost() bool {
-	_, _, ok := r.Host()
-	return ok
+// Key is where it is stored who holds the reservation: a host has one holder, of either kind.
+func (r Reservation) Key() string {
+	if host, ok := r.Host(); ok {
+		return hostsFolder + host
+	}
+	return string(r)
+}
+
+// HolderFor is who holds what a server takes: the server, or its account.
+func (r Reservation) HolderFor(k fleet.ServerKey) fleet.ServerKey {
+	if r.IsGlobal() {
+		k.Region = ""
+	}
+	return k
 }
 
 // ReserveHandle is the reservation of a handle, or of an id, that an account has given up.
@@ -76,7 +77,7 @@ const adoptedTarget = "adopted"
 
 // String names the reservation in words, for example `host "a.kura.example.dev"`.
 func (r Reservation) String() string {
-	if host, _, ok := r.Host(); ok {
+	if host, ok := r.Host(); ok {
 		return fmt.Sprintf("host %q", host)
 	}
 	folder, rest, _ := strings.Cut(string(r), "/")
@@ -104,10 +105,12 @@ func (r Reservation) String() string {
 type UsedError struct {
 	What string // such as `host "a.kura.example.dev"` or `region "eu-central"`
 	By   string // such as `server acme/eu-central` or `region "eu-central"`
-	// Server is the user, where it is a server.
+	// Server is the user, where it is a server; without a region it is an account.
 	Server fleet.ServerKey
-	// Reservation is what is taken, where it is a reservation.
+	// Reservation is what is taken, as its holder has it, where it is a reservation. Revision
+	// is that of the record which says so.
 	Reservation Reservation
+	Revision    int64
 	// Until is for how long it stays the account's of Server, which has given it up or may
 	// do so; zero where it does not, or is wanted for that account itself (H10).
 	Until time.Time
@@ -120,9 +123,22 @@ func (e *UsedError) Error() string {
 	return e.What + " is still used by " + e.By
 }
 
-// Claims are the reservations that a server holds, sorted.
+// Claims are the reservations that a server holds, or its account for it, sorted.
 type Claims struct {
 	Held []Reservation `json:"held"`
+}
+
+// Upgrade reads the claims of schemas 1 and 2, in which each server had a share in its
+// account's global host, a record of its own: shares/<host>/<account>/<region>.
+func (c *Claims) Upgrade(int, []byte) error {
+	for i, res := range c.Held {
+		if share, ok := strings.CutPrefix(string(res), sharesFolder); ok {
+			host, _, _ := strings.Cut(share, "/")
+			c.Held[i] = ReserveGlobal(host)
+		}
+	}
+	slices.Sort(c.Held)
+	return nil
 }
 
 // Claims returns the reservations that a server holds.
@@ -132,10 +148,18 @@ func (r *Records) Claims(ctx context.Context, k fleet.ServerKey) (Versioned[Clai
 
 // Holder is who holds a reservation. It outlives the server where that gave the host up,
 // or is gone: until its time is over, it is for other servers of its account alone (H10).
-// One without a region is an account, whose servers have shares in the host.
+// One without a region is an account: which of its servers need the host is not stored.
 type Holder struct {
 	fleet.ServerKey
 	Until *time.Time `json:"until,omitempty"` // nil: the server has not given it up
+}
+
+// holds is the reservation that is stored at a key, as this holder has it.
+func (h Holder) holds(key string) Reservation {
+	if host, ok := strings.CutPrefix(key, hostsFolder); ok && h.Region == "" {
+		return ReserveGlobal(host)
+	}
+	return Reservation(key)
 }
 
 // KeptFrom is for how long what the holder does not need is kept from another account;
@@ -149,21 +173,31 @@ func (h Holder) KeptFrom(account string, now time.Time) time.Time {
 
 // Holder returns who holds a reservation; ok is false where nobody does.
 func (r *Records) Holder(ctx context.Context, res Reservation) (h Holder, ok bool, err error) {
-	v, err := fetch[Holder](ctx, r, string(res))
+	v, err := fetch[Holder](ctx, r, res.Key())
 	return v.Value, v.Exists(), err
 }
 
-// Sharers returns the servers that have a share in a host, sorted by account and region.
-func (r *Records) Sharers(ctx context.Context, host string) ([]fleet.ServerKey, error) {
+// ServersOf returns the servers of an account as they are now, sorted by region.
+func (r *Records) ServersOf(ctx context.Context, account string) ([]fleet.ServerKey, error) {
+	page, err := r.store.List(ctx, r.prefix+accountRefs(account), kv.ListOptions{})
+	if err != nil {
+		return nil, unavailable(fmt.Sprintf("list the servers of account %q", account), err)
+	}
 	var all []fleet.ServerKey
-	err := r.eachHolder(ctx, shares(host), func(_ Reservation, h Versioned[Holder]) { all = append(all, h.Value.ServerKey) })
-	return all, err
+	for _, item := range page.Items {
+		all = append(all, fleet.ServerKey{Account: account, Region: strings.TrimPrefix(item.Key, r.prefix+accountRefs(account))})
+	}
+	return all, nil
 }
 
-// Shares returns the shares that servers have in hosts of their accounts.
-func (r *Records) Shares(ctx context.Context) (map[Reservation]bool, error) {
-	all := map[Reservation]bool{}
-	err := r.eachHolder(ctx, sharesFolder, func(res Reservation, _ Versioned[Holder]) { all[res] = true })
+// Globals returns the hosts that are reserved for accounts, and whose each is.
+func (r *Records) Globals(ctx context.Context) (map[Reservation]string, error) {
+	all := map[Reservation]string{}
+	err := r.eachHolder(ctx, hostsFolder, func(res Reservation, h Versioned[Holder]) {
+		if res.IsGlobal() {
+			all[res] = h.Value.Account
+		}
+	})
 	return all, err
 }
 
@@ -220,7 +254,7 @@ func (r *Records) eachHolder(ctx context.Context, folder string, f func(Reservat
 		for _, item := range page.Items {
 			o.After = item.Key
 			if h, err := decode[Holder](item); err == nil {
-				f(Reservation(strings.TrimPrefix(item.Key, r.prefix)), h)
+				f(h.Value.holds(strings.TrimPrefix(item.Key, r.prefix)), h)
 			}
 		}
 		if !page.More {
@@ -266,56 +300,49 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 	}
 	held := slices.Clone(record.Value.Held)
 	for _, res := range c.take {
-		if err := c.takeShare(ctx, tx, res); err != nil {
+		if err := c.takeOne(ctx, tx, res, slices.Contains(held, res)); err != nil {
 			return err
-		}
-		at, err := fetch[Holder](ctx, tx.records, string(res))
-		if err == nil {
-			err = c.free(ctx, tx, res, at.Value)
-		}
-		if err != nil {
-			return err
-		}
-		if mine := (Holder{ServerKey: c.owner}); at.Value == mine {
-			tx.compare(kv.Unchanged(string(res), at.Revision))
-		} else {
-			put(tx, string(res), at, mine)
 		}
 		if !slices.Contains(held, res) {
 			held = append(held, res)
 		}
 	}
 	for _, res := range c.give {
-		if _, shared, _ := res.Host(); shared {
-			if err := c.giveShare(ctx, tx, res, c.until); err != nil {
-				return err
-			}
-			continue
-		}
-		at, err := fetch[Holder](ctx, tx.records, string(res))
-		if err != nil {
+		if err := tx.keepUntil(ctx, c.owner, res, c.until); err != nil {
 			return err
-		}
-		if at.Value.ServerKey == c.owner {
-			put(tx, string(res), at, Holder{ServerKey: c.owner, Until: &c.until})
 		}
 	}
 	for _, res := range c.release {
 		if slices.Contains(c.take, res) {
 			continue
 		}
-		at, err := fetch[Holder](ctx, tx.records, string(res))
+		held = slices.DeleteFunc(held, func(h Reservation) bool { return h == res })
+		if res.IsGlobal() {
+			continue // another server of the account may need it: Forget ends it
+		}
+		at, err := fetch[Holder](ctx, tx.records, res.Key())
 		if err != nil {
 			return err
 		}
 		switch {
 		case at.Value.ServerKey != c.owner:
 		case at.Value.KeptFrom("", tx.now).IsZero():
-			tx.remove(string(res), at.Revision)
+			tx.remove(res.Key(), at.Revision)
 		default: // it stays the account's (H10)
-			tx.compare(kv.Unchanged(string(res), at.Revision))
+			tx.compare(kv.Unchanged(res.Key(), at.Revision))
 		}
-		held = slices.DeleteFunc(held, func(h Reservation) bool { return h == res })
+	}
+	for _, res := range record.Value.Held {
+		if !res.IsGlobal() || slices.Contains(c.take, res) {
+			continue
+		}
+		at, err := fetch[Holder](ctx, tx.records, res.Key())
+		if err != nil {
+			return err
+		}
+		if at.Value.ServerKey != res.HolderFor(c.owner) { // it was forgotten since
+			held = slices.DeleteFunc(held, func(h Reservation) bool { return h == res })
+		}
 	}
 	slices.Sort(held)
 	if slices.Equal(held, record.Value.Held) {
@@ -326,78 +353,57 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 	return nil
 }
 
-// takeShare makes the host that res is a share in the account's. Several servers of it may
-// take theirs in one transaction.
-func (c *claim) takeShare(ctx context.Context, tx *Tx, res Reservation) error {
-	host, shared, _ := res.Host()
-	key, whole := string(ReserveHost(host)), Holder{ServerKey: fleet.ServerKey{Account: c.owner.Account}}
-	if !shared || tx.writes(key) {
-		return nil
+// takeOne takes a reservation. A server that comes to need its account's host writes that
+// anew: who has just found that none needs it loses against it.
+func (c *claim) takeOne(ctx context.Context, tx *Tx, res Reservation, held bool) error {
+	if res.IsGlobal() && tx.writes(res.Key()) {
+		return nil // for another server of the account
 	}
-	at, err := fetch[Holder](ctx, tx.records, key)
+	at, err := fetch[Holder](ctx, tx.records, res.Key())
+	if err == nil {
+		err = c.free(ctx, tx, res, at)
+	}
 	if err != nil {
 		return err
 	}
-	switch at.Value.ServerKey {
-	case whole.ServerKey:
-		if at.Value == whole {
-			tx.compare(kv.Unchanged(key, at.Revision))
-			return nil
-		} // else it had given it up
-	case c.owner:
-		return &UsedError{What: res.String(), By: "server " + c.owner.String(), Server: c.owner, Reservation: ReserveHost(host)}
-	default:
-		if err := c.free(ctx, tx, ReserveHost(host), at.Value); err != nil {
-			return err
-		}
+	if mine := (Holder{ServerKey: res.HolderFor(c.owner)}); at.Value != mine || res.IsGlobal() && !held {
+		put(tx, res.Key(), at, mine)
+		return nil
 	}
-	put(tx, key, at, whole)
+	tx.compare(kv.Unchanged(res.Key(), at.Revision))
 	return nil
 }
 
-// giveShare keeps the host that res is a share in for the account until the time; its last
-// share gone, that is how long nobody else has it.
-func (c *claim) giveShare(ctx context.Context, tx *Tx, res Reservation, until time.Time) error {
-	host, _, _ := res.Host()
-	key := string(ReserveHost(host))
-	taken := func(o *claim) bool {
-		return slices.ContainsFunc(o.take, func(r Reservation) bool {
-			h, _, ok := r.Host()
-			return ok && h == host
-		})
-	}
-	if tx.writes(key) || slices.ContainsFunc(tx.claims, taken) {
-		return nil
-	}
-	at, err := fetch[Holder](ctx, tx.records, key)
-	if err == nil && at.Value.ServerKey == (fleet.ServerKey{Account: c.owner.Account}) {
-		put(tx, key, at, Holder{ServerKey: at.Value.ServerKey, Until: &until})
+// keepUntil keeps what a server gives up for its account until the time.
+func (tx *Tx) keepUntil(ctx context.Context, k fleet.ServerKey, res Reservation, until time.Time) error {
+	at, err := fetch[Holder](ctx, tx.records, res.Key())
+	if err == nil && at.Value.ServerKey == res.HolderFor(k) && !tx.writes(res.Key()) {
+		put(tx, res.Key(), at, Holder{ServerKey: at.Value.ServerKey, Until: &until})
 	}
 	return err
 }
 
-// free returns a *UsedError where the owner may not have what another server holds. What
-// was given up by one that is gone, or that has released it, is its account's at once,
-// and anybody's when the time is over.
-func (c *claim) free(ctx context.Context, tx *Tx, res Reservation, h Holder) error {
-	if h == (Holder{}) || h.ServerKey == c.owner {
+// free returns a *UsedError where the owner may not have what another server, or an account,
+// holds. What was given up by a server that is gone, or that has released it, is its account's
+// at once, and anybody's when the time is over.
+func (c *claim) free(ctx context.Context, tx *Tx, res Reservation, at Versioned[Holder]) error {
+	h := at.Value
+	if !at.Exists() || h.ServerKey == res.HolderFor(c.owner) {
 		return nil
 	}
-	used := &UsedError{What: res.String(), By: "server " + h.String(), Server: h.ServerKey, Reservation: res, Until: h.KeptFrom(c.owner.Account, tx.now)}
-	if host, _, ok := res.Host(); ok && h.Region == "" {
+	used := &UsedError{
+		What: res.String(), By: "server " + h.String(), Server: h.ServerKey,
+		Reservation: h.holds(res.Key()), Revision: at.Revision, Until: h.KeptFrom(c.owner.Account, tx.now),
+	}
+	if h.Region == "" {
 		used.By = fmt.Sprintf("account %q", h.Account)
-		sharers, err := tx.records.Sharers(ctx, host)
-		if err == nil && (len(sharers) > 0 || !used.Until.IsZero()) {
-			err = used
-		}
-		tx.compare(kv.NoneUnder(shares(host)))
-		return err
+		return used
 	}
 	if h.Until == nil || !used.Until.IsZero() {
 		return used
 	}
 	claims, err := tx.records.Claims(ctx, h.ServerKey)
-	if err == nil && slices.Contains(claims.Value.Held, res) {
+	if err == nil && slices.Contains(claims.Value.Held, used.Reservation) {
 		err = used
 	}
 	return err

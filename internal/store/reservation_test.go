@@ -65,19 +65,18 @@ func TestH4_aReservationHasOneOwner(t *testing.T) {
 	}
 }
 
-// The servers of one account share a host; it is nobody else's, and no server's own, as long
-// as one of them has its share, and for the time after that which the last one left.
-func TestH4_aSharedHostIsOneAccounts(t *testing.T) {
+// A global host is its account's, whichever of its servers took it; it is nobody else's, and
+// no server's own, until it is forgotten.
+func TestH4_aGlobalHostIsOneAccounts(t *testing.T) {
 	r, _ := records(t)
 	us, other := fleet.ServerKey{Account: acme.Account, Region: "us"}, fleet.ServerKey{Account: "beta", Region: "eu"}
 	for _, k := range []fleet.ServerKey{acme, us, other} {
 		declare(t, r, k)
 	}
-	const host = "all.kura.test"
-	whole := store.ReserveHost(host)
+	global, own := store.ReserveGlobal("all.kura.test"), store.ReserveHost("all.kura.test")
 	tx := r.Begin() // both at once
-	tx.Claim(acme, store.ReserveShare(host, acme))
-	tx.Claim(us, store.ReserveShare(host, us))
+	tx.Claim(acme, global)
+	tx.Claim(us, global)
 	commit(t, tx)
 	refused := func(k fleet.ServerKey, res store.Reservation) *store.UsedError {
 		t.Helper()
@@ -85,42 +84,87 @@ func TestH4_aSharedHostIsOneAccounts(t *testing.T) {
 		tx.Claim(k, res)
 		_, err := tx.Commit(t.Context())
 		used, ok := errors.AsType[*store.UsedError](err)
-		if !ok || used.Server != (fleet.ServerKey{Account: acme.Account}) || used.Reservation != whole {
+		if !ok || used.Server != (fleet.ServerKey{Account: acme.Account}) || used.Reservation != global {
 			t.Fatalf("%s wants %s: %v, want that account acme has it", k, res, err)
 		}
 		return used
 	}
 	for _, k := range []fleet.ServerKey{other, acme} {
-		_ = refused(k, whole)
+		_ = refused(k, own)
 	}
-	_ = refused(other, store.ReserveShare(host, other))
-	sharers := must[[]fleet.ServerKey](t)(r.Sharers(t.Context(), host))
-	if diff := cmp.Diff([]fleet.ServerKey{acme, us}, sharers); diff != "" {
-		t.Errorf("sharers (-want +got):\n%s", diff)
+	_ = refused(other, global)
+	if diff := cmp.Diff([]fleet.ServerKey{acme, us}, must[[]fleet.ServerKey](t)(r.ServersOf(t.Context(), "acme"))); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
 	}
 
 	until := time.Now().Add(time.Hour)
 	for _, k := range []fleet.ServerKey{acme, us} {
 		tx = r.Begin()
-		tx.GiveUp(k, until, store.ReserveShare(host, k))
-		tx.Release(k, store.ReserveShare(host, k))
+		tx.GiveUp(k, until, global)
+		tx.Release(k, global)
 		commit(t, tx)
-		if used := refused(other, whole); !used.Until.Equal(until) {
+		if used := refused(other, own); !used.Until.Equal(until) {
 			t.Errorf("kept until %s, want %s", used.Until, until)
 		}
 	}
-	tx = r.Begin() // the account itself may have it at once, as what it likes
-	tx.Claim(us, whole)
+	tx = r.Begin()
+	tx.Forget(global, refused(other, own).Revision)
 	commit(t, tx)
 	tx = r.Begin()
-	tx.Release(us, whole)
-	tx.Claim(other, store.ReserveShare("other.kura.test", other))
+	tx.Claim(other, global)
 	commit(t, tx)
-	tx = r.Begin()
-	tx.Claim(other, store.ReserveShare(host, other))
-	commit(t, tx)
-	if owner, held, _ := r.Owner(t.Context(), whole); !held || owner != (fleet.ServerKey{Account: "beta"}) {
+	if owner, held, _ := r.Owner(t.Context(), own); !held || owner != (fleet.ServerKey{Account: "beta"}) {
 		t.Errorf("%v has it", owner)
+	}
+}
+
+// Who has found that no server of an account needs its host loses against one that comes to.
+func TestH4_aGlobalHostThatIsNeededAgainIsNotForgotten(t *testing.T) {
+	r, _ := records(t)
+	declare(t, r, acme)
+	global := store.ReserveGlobal("all.kura.test")
+	tx := r.Begin()
+	tx.Claim(acme, global)
+	commit(t, tx)
+	before := must[int64](t)(r.Revision(t.Context()))
+	us := fleet.ServerKey{Account: acme.Account, Region: "us"}
+	declare(t, r, us)
+	tx = r.Begin()
+	tx.Claim(us, global)
+	commit(t, tx)
+	tx = r.Begin()
+	tx.Forget(global, before)
+	if _, err := tx.Commit(t.Context()); !kv.IsConflict(err) {
+		t.Errorf("forgotten: %v, want a conflict", err)
+	}
+
+	// What was forgotten is no claim of a server any more once it is written again.
+	h := must[store.Versioned[store.Claims]](t)(r.Claims(t.Context(), us))
+	tx = r.Begin()
+	tx.Claim(acme, global)
+	commit(t, tx)
+	if m := must[store.Versioned[store.Claims]](t)(r.Claims(t.Context(), us)); m.Revision != h.Revision {
+		t.Error("another server's claim wrote these")
+	}
+	all := must[map[store.Reservation]string](t)(r.Globals(t.Context()))
+	if diff := cmp.Diff(map[store.Reservation]string{global: "acme"}, all); diff != "" {
+		t.Errorf("global hosts (-want +got):\n%s", diff)
+	}
+	_, err := (func() (int64, error) {
+		tx := r.Begin()
+		tx.Claim(fleet.ServerKey{Account: "beta", Region: "eu"}, global)
+		return tx.Commit(t.Context())
+	})()
+	used, _ := errors.AsType[*store.UsedError](err)
+	tx = r.Begin()
+	tx.Forget(global, used.Revision)
+	commit(t, tx)
+	tx = r.Begin()
+	tx.Claim(us, store.ReservePort("local", 20000))
+	commit(t, tx)
+	want := []store.Reservation{"hosts/acme-us.kura.test", "instances/containers/local/kura-acme-us", "ports/local/20000"}
+	if diff := cmp.Diff(want, must[store.Versioned[store.Claims]](t)(r.Claims(t.Context(), us)).Value.Held); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 }
 

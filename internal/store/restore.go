@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
@@ -104,6 +105,9 @@ func (w *restore) begin(ctx context.Context) error {
 }
 
 func (w *restore) put(ctx context.Context, key string, value []byte) error {
+	if strings.HasPrefix(key, sharesFolder) {
+		return nil
+	}
 	key = w.records.prefix + key
 	if size := len(key) + len(value); len(w.ops) == restoreOps || len(w.ops) > 0 && w.size+size > restoreBytes {
 		if err := w.flush(ctx); err != nil {

@@ -194,7 +194,7 @@ func TestG7_snapshotThatDoesNotFitIsRefused(t *testing.T) {
 	wantError(t, err, `"staging"`, `"canary"`)
 	_, err = store.Restore(t.Context(), m, "staging", bytes.NewReader(snapshot))
 	wantError(t, err, "holds records of it already", "empty data directory")
-	newer := resealed(snapshot, func(s string) string { return strings.Replace(s, `"schema":2,`, `"schema":99,`, 1) })
+	newer := resealed(snapshot, func(s string) string { return strings.Replace(s, `"schema":3,`, `"schema":99,`, 1) })
 	_, err = store.Restore(t.Context(), empty, "staging", bytes.NewReader(newer))
 	wantError(t, err, "schema 99", "at least as new")
 	future := resealed(snapshot, func(s string) string { return strings.Replace(s, `"version":1,`, `"version":2,`, 1) })

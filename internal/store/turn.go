@@ -97,19 +97,18 @@ func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 		}
 		callers := len(tx.ifs)
 		for _, res := range held[:min(len(held), releaseAtOnce)] {
-			_, shared, host := res.Host()
-			at, err := fetch[Holder](ctx, r, string(res))
-			if err == nil && shared && !w.KeptUntil.IsZero() {
-				err = (&claim{owner: w.Key}).giveShare(ctx, tx, res, w.KeptUntil)
+			if _, host := res.Host(); host && !w.KeptUntil.IsZero() {
+				if err := tx.keepUntil(ctx, w.Key, res, w.KeptUntil); err != nil {
+					return err
+				}
+				continue
 			}
-			switch {
-			case err != nil:
+			at, err := fetch[Holder](ctx, r, res.Key())
+			if err != nil {
 				return err
-			case at.Value.ServerKey != w.Key:
-			case host && !shared && !w.KeptUntil.IsZero():
-				put(tx, string(res), at, Holder{ServerKey: w.Key, Until: &w.KeptUntil})
-			default:
-				tx.remove(string(res), at.Revision)
+			}
+			if at.Value.ServerKey == w.Key {
+				tx.remove(res.Key(), at.Revision)
 			}
 		}
 		if last {

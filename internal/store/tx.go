@@ -55,22 +55,17 @@ func (tx *Tx) DeleteAccount(v Versioned[fleet.Account]) {
 // KeepHandle keeps a name of an account for it that it gives up (H10).
 func (tx *Tx) KeepHandle(account, handle string, until time.Time) {
 	h := Holder{ServerKey: fleet.ServerKey{Account: account}, Until: &until}
-	tx.then = append(tx.then, tx.sealed(string(ReserveHandle(handle)), h))
+	tx.then = append(tx.then, tx.sealed(ReserveHandle(handle).Key(), h))
 }
 
 // ForgetHandle ends the keeping of a name that an account has again.
 func (tx *Tx) ForgetHandle(handle string) {
-	tx.then = append(tx.then, kv.Delete(string(ReserveHandle(handle))))
+	tx.then = append(tx.then, kv.Delete(ReserveHandle(handle).Key()))
 }
 
-// Forget removes the reservation of what was given up by a server or an account that does
-// not hold it any more.
-func (tx *Tx) Forget(res Reservation, h Versioned[Holder]) {
-	tx.remove(string(res), h.Revision)
-	if host, _, ok := res.Host(); ok {
-		tx.compare(kv.NoneUnder(shares(host)))
-	}
-}
+// Forget removes a reservation whose holder does not need it any more, unless it was taken
+// again since the revision.
+func (tx *Tx) Forget(res Reservation, revision int64) { tx.remove(res.Key(), revision) }
 
 // RequireAccount makes the transaction fail if the account changes or goes.
 func (tx *Tx) RequireAccount(v Versioned[fleet.Account]) {

@@ -1,7 +1,11 @@
 package server_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +14,8 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // withGlobal gives a region the global host {account_handle}-global.
@@ -80,6 +86,93 @@ func TestH4_aWriteOfAServerWithAGlobalHostRendersThatServerAloneAndRunsBesideOth
 			t.Errorf("the write ran alone: %v", err)
 		}
 	}
+}
+
+// While one account's write is about to be stored another's is made, from the first word to
+// the last, in the same kurad and in another: neither waits, and neither begins again.
+func TestH4_writesOfTwoAccountsInARegionWithAGlobalHostDoNotWaitForEachOther(t *testing.T) {
+	for _, replicas := range []int{1, 2} {
+		t.Run(fmt.Sprintf("in %d processes", replicas), func(t *testing.T) {
+			below := &beforehand{Store: conformance.NewMemory(), key: "/kura/v1/staging/" + store.ReserveGlobal("acme-global-staging.kura.test").Key()}
+			w := newWorldOn(t, below)
+			w.globals([]string{"eu"}, "acme", "beta")
+			other := w
+			if replicas == 2 {
+				other = newWorldOn(t, &beforehand{Store: below})
+			}
+			below.then = func() { w.must(other.client.PutServer(t.Context(), srv("beta", "eu", "v1"), api.PutOptions{})) }
+			w.must(w.client.PutServer(t.Context(), srv("acme", "eu", "v1"), api.PutOptions{}))
+			if below.then != nil || below.n != 1 {
+				t.Errorf("the other write was made: %t; this one was tried %d times", below.then == nil, below.n)
+			}
+		})
+	}
+}
+
+// An account's host is about to be taken back, for none of its servers needs it, and in that
+// moment one is declared that does.
+func TestH4_aGlobalHostIsNotTakenBackFromAnAccountWhoseServerComes(t *testing.T) {
+	const host = "acme-global-staging.kura.test"
+	below := &beforehand{Store: conformance.NewMemory(), key: "/kura/v1/staging/" + store.ReserveGlobal(host).Key()}
+	w := newWorldOn(t, below)
+	w.globals([]string{"eu", "us"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	w.must(w.client.DeleteServer(t.Context(), key("acme", "eu")))
+	w.remove(key("acme", "eu"))
+	w.clock.advance(aliasPeriod)
+	thief := w.lookalike("sly", host)
+	below.then = func() { w.must(w.client.PutServer(t.Context(), srv("acme", "us", "v1"), api.PutOptions{})) }
+	_, err := w.client.PutServer(t.Context(), thief, api.PutOptions{})
+	wantFault(t, err, fleet.CodeConflict, "/account", "server acme/us has", host)
+	if below.then != nil {
+		t.Error("nothing was taken back")
+	}
+}
+
+// The records of the last kurad of schema 2, in which acme's servers have shares in its host
+// and beta's only one is gone, are opened by this one: the hosts stay whose they are.
+func TestG7_globalHostsOfSchema2StayTheirAccounts(t *testing.T) {
+	raw, err := os.ReadFile("testdata/globalhosts-schema2.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &stored); err != nil {
+		t.Fatal(err)
+	}
+	below := conformance.NewMemory()
+	for k, v := range stored {
+		if _, err := below.Txn(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("/kura/v1/staging/"+k, v)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, ctx := newWorldOn(t, below), t.Context()
+	w.viewed()
+	if page, err := below.List(ctx, "/kura/v1/staging/shares/", kv.ListOptions{}); len(page.Items) > 0 || err != nil {
+		t.Errorf("shares are left: %v, %v", page.Items, err)
+	}
+	w.must(nil, w.declarer.ReserveGlobals(ctx))
+	w.must(nil, w.declarer.GiveBack(ctx))
+	wants := func(account, why string) {
+		t.Helper()
+		host := account + "-global-staging.kura.test"
+		_, err := w.client.PutServer(ctx, w.lookalike("sly", host), api.PutOptions{})
+		wantFault(t, err, fleet.CodeConflict, "/account", why, host)
+	}
+	wants("acme", "server acme/eu has")
+	wants("beta", "gave it up")
+	tx := w.records.Begin()
+	tx.Claim(key("acme", "eu"), store.ReservePort("podman", 20999))
+	w.must(tx.Commit(ctx))
+	if item, err := below.Get(ctx, "/kura/v1/staging/servers/eu/acme/claims"); err != nil || !strings.HasPrefix(string(item.Value), `{"schema":3,`) || !strings.Contains(string(item.Value), `"globals/acme-global-staging.kura.test"`) {
+		t.Errorf("claims are written as %s, %v", item.Value, err)
+	}
+	for _, r := range []string{"eu", "us"} { // one that was written since, and one that was not
+		wants("acme", "server acme/")
+		w.must(w.client.DeleteServer(ctx, key("acme", r)))
+		w.remove(key("acme", r))
+	}
+	wants("acme", "gave it up")
 }
 
 // BenchmarkPutServer says what a write of one server costs in a fleet of 100 and of 2,000,
@@ -242,19 +335,24 @@ func TestH10_aGlobalHostThatIsGivenUpStaysItsAccountsForTheAliasPeriod(t *testin
 	}
 }
 
-// A kurad from before hosts of accounts were reserved left servers without a share: they get it
-// before anybody else has the host.
-func TestH4_serversThatAnOlderKuradStoredGetTheirShareInTheGlobalHost(t *testing.T) {
+// A kurad from before hosts of accounts were reserved left servers without one: their account gets
+// it before anybody else does.
+func TestH4_serversThatAnOlderKuradStoredGetTheirGlobalHost(t *testing.T) {
 	const host = "acme-global-staging.kura.test"
 	w, ctx := newWorld(t), t.Context()
 	w.globals([]string{"eu", "us"}, "acme")
+	res := store.ReserveGlobal(host)
 	strip := func() {
 		t.Helper()
 		for _, k := range []fleet.ServerKey{key("acme", "eu"), key("acme", "us")} {
 			tx := w.records.Begin()
-			tx.Release(k, store.ReserveShare(host, k))
+			tx.Release(k, res)
 			w.must(tx.Commit(ctx))
 		}
+		used, _ := errors.AsType[*store.UsedError](w.records.Free(ctx, w.clock.now(), key("sly", "eu"), res))
+		tx := w.records.Begin()
+		tx.Forget(res, used.Revision)
+		w.must(tx.Commit(ctx))
 	}
 	w.put(srv("acme", "eu", "v1"))
 	w.put(srv("acme", "us", "v1"))
@@ -262,17 +360,19 @@ func TestH4_serversThatAnOlderKuradStoredGetTheirShareInTheGlobalHost(t *testing
 	thief := w.lookalike("sly", host)
 	w.must(w.client.PutServer(ctx, thief, api.PutOptions{DryRun: true})) // nothing holds it
 	for range 2 {
-		w.must(nil, w.declarer.ShareGlobals(ctx))
+		w.must(nil, w.declarer.ReserveGlobals(ctx))
 	}
-	if sharers, err := w.records.Sharers(ctx, host); len(sharers) != 2 || err != nil {
-		t.Errorf("the host is shared by %v, %v", sharers, err)
+	for _, r := range []string{"eu", "us"} {
+		if claims, err := w.records.Claims(ctx, key("acme", r)); !slices.Contains(claims.Value.Held, res) || err != nil {
+			t.Errorf("server acme/%s holds %v, %v", r, claims.Value.Held, err)
+		}
 	}
 	_, err := w.client.PutServer(ctx, thief, api.PutOptions{})
 	wantFault(t, err, fleet.CodeConflict, "/account", "server acme/", host)
 
 	strip()
 	w.must(w.client.PutServer(ctx, thief, api.PutOptions{})) // too late: it stays who has it
-	w.must(nil, w.declarer.ShareGlobals(ctx))
+	w.must(nil, w.declarer.ReserveGlobals(ctx))
 	if h, _, err := w.records.Holder(ctx, store.ReserveHost(host)); h.Account != "sly" || err != nil {
 		t.Errorf("the host is held by %+v, %v", h, err)
 	}
@@ -287,14 +387,11 @@ func TestH10_aGlobalHostWhoseTimeIsOverIsGivenBack(t *testing.T) {
 	w.must(nil, w.handle(w.client, "acme", "apex"))
 	w.must(nil, w.handle(w.client, "acme", ""))
 	w.clock.advance(aliasPeriod)
-	for range 3 { // one stale share a time
-		w.must(nil, w.declarer.GiveBack(ctx))
-	}
+	w.must(nil, w.declarer.GiveBack(ctx))
 	for host, want := range map[string]bool{"acme": true, "apex": false} {
 		h, held, err := w.records.Holder(ctx, store.ReserveHost(host+"-global-staging.kura.test"))
-		sharers, err2 := w.records.Sharers(ctx, host+"-global-staging.kura.test")
-		if held != want || (len(sharers) == 2) != want || (len(sharers) == 0) == want || err != nil || err2 != nil {
-			t.Errorf("%s: held %t by %+v, shared by %v, %v, %v", host, held, h, sharers, err, err2)
+		if held != want || err != nil {
+			t.Errorf("%s: held %t by %+v, %v", host, held, h, err)
 		}
 	}
 }

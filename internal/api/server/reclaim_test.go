@@ -11,19 +11,23 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
-// beforehand runs something right before a transaction that removes a key.
+// beforehand runs something right before the first transaction that writes or removes a key.
 type beforehand struct {
 	kv.Store
 	key  string
 	then func()
+	n    int // how many such transactions there were
 }
 
 func (b *beforehand) Close() error { return nil }
 
 func (b *beforehand) Txn(ctx context.Context, t kv.Txn) (int64, error) {
-	if then := b.then; then != nil && slices.ContainsFunc(t.Then, func(op kv.Op) bool { return op.Kind == kv.OpDelete && op.Key == b.key }) {
-		b.then = nil
-		then()
+	if slices.ContainsFunc(t.Then, func(op kv.Op) bool { return op.Key == b.key }) {
+		b.n++
+		if then := b.then; then != nil {
+			b.then = nil
+			then()
+		}
 	}
 	return b.Store.Txn(ctx, t)
 }
@@ -45,7 +49,7 @@ func TestH4_aHostIsNotTakenBackFromAServerThatARenameGivesIt(t *testing.T) {
 	tx.Claim(key("acme", "eu"), store.ReserveHost(host))
 	one.must(tx.Commit(t.Context()))
 
-	meanwhile := &beforehand{Store: one.records.Store(), key: "/kura/v1/staging/" + string(store.ReserveHost(host))}
+	meanwhile := &beforehand{Store: one.records.Store(), key: "/kura/v1/staging/" + store.ReserveHost(host).Key()}
 	other := newWorldOn(t, meanwhile)
 	meanwhile.then = func() {
 		one.must(one.client.PutAccount(t.Context(), fleet.Account{ID: "acme", Handle: "apex"}, api.PutOptions{}))
