@@ -10,6 +10,7 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Adoption names what a server takes over.
@@ -65,8 +66,8 @@ func (d *Declarer) adoptOnce(ctx context.Context, lock *store.Lock, req Request,
 	if err != nil {
 		return out, err
 	}
-	var f found
-	if f.status, err = present(d.records.Status(ctx, key)); err != nil {
+	f, err := d.standing(ctx, key)
+	if err != nil {
 		return out, err
 	}
 	if prev.Exists() {
@@ -94,6 +95,22 @@ func (d *Declarer) adoptOnce(ctx context.Context, lock *store.Lock, req Request,
 		return out, err
 	}
 	return d.storeServer(ctx, lock, req, change{declared: declared, near: n, prev: prev, found: f})
+}
+
+// standing is where a server that may be declared already stands: what is tried of it, and
+// what that came to, may be written nowhere but beside its status (G12).
+func (d *Declarer) standing(ctx context.Context, key fleet.ServerKey) (f found, err error) {
+	if f.status, err = present(d.records.Status(ctx, key)); err != nil || !f.status.Exists() {
+		return f, err
+	}
+	g, err := d.records.Gather(ctx, key)
+	switch {
+	case fleet.CodeOf(err) == fleet.CodeNotFound, err == nil && g.StatusRevision != f.status.Revision:
+		return f, &kv.ConflictError{What: "server " + key.String()} // by now another status holds, or none
+	case err == nil:
+		f.status.Value, f.try = *d.status(g), g.TryRevision
+	}
+	return f, err
 }
 
 // fitsRuntime checks that a request names what the region's runtime can give.

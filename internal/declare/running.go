@@ -19,10 +19,11 @@ type found struct {
 	unread      *fleet.ReadFailure // why the runtime could not be read
 
 	// Of a request to adopt:
-	containers map[string]fleet.Container // by service
-	begun      time.Time                  // when they were looked at
-	instance   *fleet.KubeInstance        // of a Kubernetes region
-	status     store.Versioned[fleet.Status]
+	containers map[string]fleet.Container    // by service
+	begun      time.Time                     // when they were looked at
+	instance   *fleet.KubeInstance           // of a Kubernetes region
+	status     store.Versioned[fleet.Status] // the newest that is known, stored or not
+	try        int64                         // the revision of the newest claim beside it
 }
 
 const (

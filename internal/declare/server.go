@@ -244,6 +244,7 @@ func (d *Declarer) planServer(ctx context.Context, c change) (p plan, g fleet.Ga
 		}
 		if f.takesOver() {
 			tx.PutStatus(f.status, key, *status)
+			tx.RequireTry(key, f.try)
 			tx.AddEvent(events...)
 			tx.Release(key, lostPorts(n.region.Value, prev.Value, next)...)
 		}

@@ -52,7 +52,14 @@ func TestG12_aClaimBelongsToOneStatus(t *testing.T) {
 		t.Errorf("a claim on another intent: %v", err)
 	}
 	claim.IntentRevision--
-	must[int64](t)(r.CommitTry(ctx, claim))
+	newest := must[int64](t)(r.CommitTry(ctx, claim))
+	for at, fits := range map[int64]bool{revision: false, newest: true} {
+		beside := r.Begin()
+		beside.RequireTry(acme, at)
+		if _, err := beside.Commit(ctx); kv.IsConflict(err) == fits {
+			t.Errorf("a write that has seen the claim of %d, where the newest is of %d: %v", at, newest, err)
+		}
+	}
 	var b bytes.Buffer
 	if info, err := r.Save(ctx, &b); err != nil || info.Kinds[store.KindTry] != 0 {
 		t.Errorf("a snapshot, %v, has a claim on a revision of this store: %v", err, info.Kinds)

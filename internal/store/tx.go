@@ -160,6 +160,12 @@ func (tx *Tx) PutStatus(prev Versioned[fleet.Status], k fleet.ServerKey, v fleet
 	put(tx, statusKey(k), prev, v)
 }
 
+// RequireTry makes the transaction fail unless the newest claim of a try of the server's is of
+// the revision, 0 for none: a status that is written ends what was claimed beside it.
+func (tx *Tx) RequireTry(k fleet.ServerKey, revision int64) {
+	tx.compare(kv.Unchanged(tryKey(k), revision))
+}
+
 // PutCacheEndpoint stores a declared endpoint in place of prev. The caller requires its
 // account: only so can that not go meanwhile.
 func (tx *Tx) PutCacheEndpoint(prev Versioned[fleet.CacheEndpoint], v fleet.CacheEndpoint) {

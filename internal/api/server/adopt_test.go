@@ -190,6 +190,44 @@ func fixed(r fleet.Region, port int) fleet.Region {
 	return r
 }
 
+// A try of what failed before is claimed beside the status (G12), and is under way all the same.
+func TestG12_S4_adoptWaitsForATryThatIsClaimedBesideTheStatus(t *testing.T) {
+	w, kube := newWorld(t), newKubeWorld(t, "acme")
+	w.seed([]string{"eu"}, "acme")
+	w.lists(byHand(1, "made-by-hand", "v1", 31234))
+	kube.runtimes.kube.holds("kura-acme-eu", made("uid-1", "registry.test/cache:v1"))
+	k := key("acme", "eu")
+	for at, adopt := range map[*world]func() error{
+		w:    func() error { _, err := w.adopt(k, "v1", "made-by-hand"); return err },
+		kube: func() error { _, err := kube.client.Adopt(t.Context(), k, api.AdoptRequest{}); return err },
+	} {
+		at.put(srv("acme", "eu", "v1"))
+		at.claims(k)
+		if err := adopt(); fleet.CodeOf(err) != fleet.CodeConflict || !strings.Contains(err.Error(), "a plan is under way") {
+			t.Errorf("while a task runs: %v", err)
+		}
+		if g, err := at.records.Gather(t.Context(), k); err != nil || g.Try == nil || g.Intent.Generation != 1 {
+			t.Errorf("the claim is %+v, of generation %d: %v", g.Try, g.Intent.Generation, err)
+		}
+	}
+}
+
+// claims stores the claim of a try of what failed before, as a turn does.
+func (w *world) claims(k fleet.ServerKey) {
+	w.t.Helper()
+	task := fleet.Task{ID: "p1/1", Effect: fleet.Effect{Kind: fleet.TaskCreate}, State: fleet.TaskPending}
+	w.turn(k, func(s *fleet.Status) {
+		s.Runtime.Course = fleet.Course{Attempts: 1, Failing: &fleet.Failing{Kind: task.Kind, Count: 1}, Again: &fleet.Plan{ID: "p1", Tasks: []fleet.Task{task}}}
+	})
+	g, err := w.records.Gather(w.t.Context(), k)
+	w.must(nil, err)
+	next := g.Status.Clone()
+	next.Runtime.Plan, next.Runtime.Again = next.Runtime.Again, nil
+	next.Runtime.Plan.Claim(0, w.clock.now().Add(time.Minute))
+	_, err = w.records.CommitTry(w.t.Context(), fleet.TryWrite{Key: k, IntentRevision: g.IntentRevision, TryRevision: g.TryRevision, Try: next.Try(*g.Status, g.StatusRevision)})
+	w.must(nil, err)
+}
+
 func TestAdopt_aServerThatIsDeclaredAndHasNoContainerTakesOne(t *testing.T) {
 	w := newWorld(t)
 	w.seed([]string{"eu"}, "acme", "umbra")

@@ -278,7 +278,13 @@ func (f *turns) ObserveNow(ctx context.Context, k fleet.ServerKey) error {
 	return nil
 }
 
-func (f *turns) Beyond(fleet.Gathered) *fleet.Status { return nil }
+func (f *turns) Beyond(g fleet.Gathered) *fleet.Status {
+	if g.Status == nil || g.Try == nil {
+		return g.Status
+	}
+	s := g.Status.Tried(*g.Try)
+	return &s
+}
 
 func (f *turns) Waits(fleet.ServerKey) string { return f.waits }
 
