@@ -148,6 +148,20 @@ type CrashCount struct {
 	RunningSince *time.Time `json:"running_since,omitempty"`
 }
 
+// CrashLoopFrom is how many exits within 10 s of a start make a crash loop (C11).
+const CrashLoopFrom = 3
+
+// Loops reports whether the service is in a crash loop.
+func (c CrashCount) Loops() bool { return c.Quick >= CrashLoopFrom }
+
+// Restarts reports whether the plan does nothing but start again what is in a crash loop: that
+// is no news, and will be done as long as it does not stay up (G12).
+func (s *Status) Restarts(p *Plan) bool {
+	return p != nil && p.Cause == CauseOutage && s.Outage.Failing == nil && !slices.ContainsFunc(p.Tasks, func(t Task) bool {
+		return t.Kind != TaskStart || !s.Crashes[t.Service].Loops()
+	})
+}
+
 // HoldKind is why nothing may be changed now.
 type HoldKind string
 

@@ -3,6 +3,7 @@ package fleet
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -21,6 +22,10 @@ type Try struct {
 	PlanDeadline time.Time `json:"plan_deadline"` // of its plan
 	Count
 	Beside *Count `json:"beside,omitempty"` // of the other course
+	// Quick counts the exits of what is in a crash loop, by service; Starts are the steps of
+	// an attempt that starts such again, which is no plan of the status.
+	Quick  map[string]int `json:"quick,omitempty"`
+	Starts []Effect       `json:"starts,omitempty"`
 }
 
 // Count is what a course came to since the status was stored.
@@ -65,6 +70,19 @@ func (s Status) Try(stored Status, revision int64) Try {
 			t.Beside = &count
 		}
 	}
+	for service, c := range s.Crashes {
+		if c.Loops() {
+			if t.Quick == nil {
+				t.Quick = map[string]int{}
+			}
+			t.Quick[service] = c.Quick
+		}
+	}
+	if s.Restarts(w.Plan) {
+		for _, task := range w.Plan.Tasks {
+			t.Starts = append(t.Starts, task.Effect)
+		}
+	}
 	return t
 }
 
@@ -72,10 +90,25 @@ func (s Status) Try(stored Status, revision int64) Try {
 func (s Status) Tried(t Try) Status {
 	s = s.Counting(t)
 	w, c := &s.Runtime, s.Of(t.Cause)
+	if s.Restarts(w.Plan) {
+		w.Plan = nil
+	}
+	for service, n := range t.Quick {
+		if c, ok := s.Crashes[service]; ok {
+			c.Quick, c.RunningSince = n, nil // it was started again, or ended, since that was stored
+			s.Crashes[service] = c
+		}
+	}
 	if w.Plan != nil && s.Of(w.Plan.Cause) != c { // it has failed since
 		s.Of(w.Plan.Cause).Again, w.Plan = w.Plan, nil
 	}
-	if w.Plan == nil {
+	switch {
+	case len(t.Starts) > 0:
+		w.Plan = &Plan{ID: t.Plan, Kind: PlanApply, Generation: s.Generation, Revision: s.Revision}
+		for i, e := range t.Starts {
+			w.Plan.Tasks = append(w.Plan.Tasks, Task{ID: fmt.Sprintf("%s/%d", t.Plan, i+1), Effect: e, State: TaskPending})
+		}
+	case w.Plan == nil:
 		w.Plan, c.Again, c.NextAttempt = c.Again, nil, nil
 	}
 	if w.Plan == nil || t.Task >= len(w.Plan.Tasks) {
@@ -128,10 +161,10 @@ func (s *Status) saying(was, is string) {
 }
 
 // Repeats reports whether a status differs from the stored one in nothing but that what had
-// failed is tried again, or has failed once more in the same way: nothing was learned that
-// is worth more than a count (G12).
+// failed is tried again, or has failed once more in the same way, and that what is in a crash
+// loop was started or ended once more: nothing was learned that is worth more than a count (G12).
 func (s Status) Repeats(stored Status) bool {
-	if s.Runtime.Failing == nil && s.Outage.Failing == nil {
+	if s.Runtime.Failing == nil && s.Outage.Failing == nil && !s.loops() {
 		return false
 	}
 	x, errX := json.Marshal(s.uncounted())
@@ -139,10 +172,21 @@ func (s Status) Repeats(stored Status) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
+// loops reports whether a service is in a crash loop.
+func (s *Status) loops() bool {
+	for _, c := range s.Crashes {
+		if c.Loops() {
+			return true
+		}
+	}
+	return false
+}
+
 // uncounted is the status without what a try changes that learns nothing new.
 func (s Status) uncounted() Status {
 	s = s.Clone()
 	w := &s.Runtime
+	s.restless()
 	for _, c := range s.courses() {
 		if c.Failing == nil {
 			continue
@@ -160,4 +204,30 @@ func (s Status) uncounted() Status {
 		r.Message, r.Task, r.At = "", "", time.Time{}
 	}
 	return s
+}
+
+// restless takes away what a start and an end of what is in a crash loop change.
+func (s *Status) restless() {
+	if !s.loops() {
+		return
+	}
+	w := &s.Runtime
+	if s.Restarts(w.Plan) {
+		w.Plan = nil
+	}
+	w.Plans, w.EffectsUntil, s.ConvergedAt = 0, nil, nil
+	if s.Outage.Failing == nil {
+		s.Outage.Attempts = 0
+	}
+	for i, c := range s.Containers {
+		if s.Crashes[c.Service].Loops() && (c.State == ContainerRunning || c.State == ContainerExited) {
+			c.State, c.ExitCode, c.Started, c.Finished, c.Ports = ContainerExited, 0, nil, nil, nil
+			s.Containers[i] = c
+		}
+	}
+	for service, c := range s.Crashes {
+		if c.Loops() {
+			s.Crashes[service] = CrashCount{Quick: CrashLoopFrom}
+		}
+	}
 }

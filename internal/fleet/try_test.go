@@ -168,3 +168,52 @@ func TestP21_G12_whoLooksSeesTheLastAnswerAndTheCount(t *testing.T) {
 		t.Error("the stored status was changed")
 	}
 }
+
+// What is in a crash loop is started by plans that the status does not have: the claim has their
+// steps, and how often it ended, so that a restart of kurad goes on where it was.
+func TestG12_C11_aClaimOfARestartSaysAllOfIt(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	stored := Status{
+		Status: StatusFailed, Reason: ReasonCrashLoop, Generation: 1, Revision: "r",
+		Containers: []Container{{Service: "cache", ID: "y", State: ContainerRunning}},
+		Crashes:    map[string]CrashCount{"cache": {Quick: 3, LastFinished: at, SeenAt: at, RunningSince: &at}, "proxy": {Quick: 1, LastFinished: at, SeenAt: at}},
+		Runtime:    Work{Plans: 4},
+	}
+	now := stored.Clone()
+	now.Crashes["cache"] = CrashCount{Quick: 40, LastFinished: at.Add(time.Hour), SeenAt: at.Add(time.Hour)}
+	now.Containers[0].State, now.Containers[0].ExitCode, now.Containers[0].Finished = ContainerExited, 1, &at
+	now.Runtime.Plans = 41
+	now.Runtime.Plan = &Plan{ID: "a/eu/p41", Kind: PlanApply, Cause: CauseOutage, Generation: 1, Revision: "r", Deadline: at.Add(2 * time.Hour), Tasks: []Task{
+		{ID: "a/eu/p41/1", Effect: Effect{Kind: TaskStart, Service: "cache", ContainerID: "y"}},
+	}}
+	now.Runtime.Plan.Claim(0, at.Add(90*time.Minute))
+	if !now.Repeats(stored) {
+		t.Fatal("one more start of what does not stay up is news")
+	}
+	got := stored.Tried(now.Try(stored, 12))
+	if diff := cmp.Diff(now.Runtime, got.Runtime); diff != "" {
+		t.Errorf("from status and claim (-want +got):\n%s", diff)
+	}
+	if c := got.Crashes["cache"]; c.Quick != 40 || c.RunningSince != nil {
+		t.Errorf("the count is %+v", c)
+	}
+	if !got.Repeats(stored) || stored.Crashes["cache"].RunningSince == nil {
+		t.Error("what the claim says is news, or the stored status was changed")
+	}
+	for name, change := range map[string]func(*Status){
+		"it stays up":                func(s *Status) { delete(s.Crashes, "cache") },
+		"it ran for long, and ended": func(s *Status) { s.Crashes["cache"] = CrashCount{LastFinished: at, SeenAt: at} },
+		"another service ended":      func(s *Status) { s.Crashes["proxy"] = CrashCount{Quick: 2, LastFinished: at, SeenAt: at} },
+		"another container":          func(s *Status) { s.Containers[0].ID = "z" },
+		"it is paused":               func(s *Status) { s.Containers[0].State = ContainerPaused },
+		"another step":               func(s *Status) { s.Runtime.Plan.Tasks[0].Kind = TaskRename },
+		"its start is refused":       func(s *Status) { s.Outage.Failing = &Failing{Kind: TaskStart, Service: "cache"} },
+		"another verdict":            func(s *Status) { s.Verdict = VerdictStalled },
+		"what is declared fails too": func(s *Status) { s.Runtime.Failing = &Failing{Kind: TaskPull, Service: "cache"} },
+	} {
+		s := now.Clone()
+		if change(&s); s.Repeats(stored) {
+			t.Errorf("%s is no news", name)
+		}
+	}
+}

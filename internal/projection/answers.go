@@ -41,7 +41,7 @@ func (t *turn) answers() {
 		case fleet.ClassTransient:
 			if task.Outcome.Reason == fleet.ReasonDrifted {
 				// What the task was made for is no longer there: plan anew from what is.
-				t.endPlan(task.Outcome.Message, maxRestart)
+				t.endPlan(task.Outcome.Message, minRetry, maxRestart)
 				return
 			}
 			if task.Tries == 1 {
@@ -51,7 +51,7 @@ func (t *turn) answers() {
 				t.again() // what was stopped for it is put back first (C14)
 				return
 			}
-			at := t.in.Now.Add(backoff(task.Tries, maxTaskRetry, task.ID))
+			at := t.in.Now.Add(backoff(task.Tries, minRetry, maxTaskRetry, task.ID))
 			task.NotBefore = &at
 		}
 	}
@@ -155,14 +155,16 @@ func (t *turn) dropPlan() {
 // first hour, then up to ten (P9), and costs little where it takes the same steps. What
 // served last is not left down for that long (C14).
 func (t *turn) again() {
-	most := maxFirst
+	least, most := minRetry, maxFirst
 	p := t.s.Runtime.Plan
 	c := t.s.Of(p.Cause)
-	long := c.Failing != nil && t.in.Now.Sub(c.Failing.Since) >= firstTries && p.Cause != fleet.CauseOutage
-	if long || len(stoppedBy(*p)) > 0 { // which costs a swap each time
+	switch {
+	case len(stoppedBy(*p)) > 0: // which costs a swap each time
+		least, most = minSwap, maxRetry
+	case c.Failing != nil && t.in.Now.Sub(c.Failing.Since) >= firstTries && p.Cause != fleet.CauseOutage:
 		most = maxRetry
 	}
-	t.endPlan("", most)
+	t.endPlan("", least, most)
 	c.Again = p
 }
 
@@ -254,7 +256,7 @@ func (t *turn) movePort(task fleet.Task) bool {
 		}
 		t.note(fleet.EventWarning, "PortChanged", fmt.Sprintf("%s from %d to %d: %s", t.port.Need, from, t.port.To, task.Outcome.Message))
 		t.s.Of(t.s.Runtime.Plan.Cause).Failing = nil
-		t.endPlan("", maxRestart)
+		t.endPlan("", minRetry, maxRestart)
 		return true
 	}
 	return false
@@ -306,17 +308,17 @@ func (t *turn) completed(p fleet.Plan) {
 	if p.Cause == fleet.CauseCleanup {
 		t.note(fleet.EventNormal, "LeftoversRemoved", "containers of no active plan were removed")
 	}
-	t.endPlan("", t.in.runtime().pause())
+	t.endPlan("", minRetry, t.in.runtime().pause())
 }
 
 // endPlan drops the plan; the next one for the same cause waits, the longer the more
-// there were, and at most as long as most (P9).
-func (t *turn) endPlan(why string, most time.Duration) {
+// there were, from least to most (P9).
+func (t *turn) endPlan(why string, least, most time.Duration) {
 	if why != "" {
 		t.note(fleet.EventWarning, "Replanned", why)
 	}
 	c := t.s.Of(t.s.Runtime.Plan.Cause)
-	at := t.in.Now.Add(backoff(c.Attempts, most, t.in.Intent.Key().String()))
+	at := t.in.Now.Add(backoff(c.Attempts, least, most, t.in.Intent.Key().String()))
 	t.dropPlan()
 	c.NextAttempt = &at
 	if !t.in.rule(RuleP9Retry) && c == &t.s.Runtime.Course {
@@ -421,7 +423,9 @@ func (t *turn) crashes() {
 				n = c.Quick + 1
 			}
 			counts[s.doc.Service] = fleet.CrashCount{Quick: n, LastFinished: *s.last.Finished, SeenAt: t.in.Now}
-			t.note(fleet.EventWarning, "ServiceExited", fmt.Sprintf("%s ended with exit code %d", s.doc.Service, s.last.ExitCode))
+			if !quick || !c.Loops() { // else it was said
+				t.note(fleet.EventWarning, "ServiceExited", fmt.Sprintf("%s ended with exit code %d", s.doc.Service, s.last.ExitCode))
+			}
 		case known:
 			counts[s.doc.Service] = c
 		}
@@ -439,7 +443,7 @@ func (t *turn) crashing() bool { return t.crashed() != "" }
 // it says nothing about that (C11).
 func (t *turn) succeeded() bool {
 	return t.latest.Status.Open() && !slices.ContainsFunc(t.seen.services, func(s serviceView) bool {
-		return t.s.Crashes[s.doc.Service].Quick >= crashLoopFrom && !s.replaced()
+		return t.s.Crashes[s.doc.Service].Loops() && !s.replaced()
 	})
 }
 
@@ -447,7 +451,7 @@ func (t *turn) succeeded() bool {
 func (t *turn) crashed() string {
 	var names []string
 	for _, service := range slices.Sorted(maps.Keys(t.s.Crashes)) {
-		if t.s.Crashes[service].Quick >= crashLoopFrom {
+		if t.s.Crashes[service].Loops() {
 			names = append(names, service)
 		}
 	}

@@ -9,14 +9,15 @@ import (
 
 // Times of the rules.
 const (
-	maxRetry      = 10 * time.Minute // P9: between attempts
-	maxFirst      = time.Minute      // P9: between attempts in the first hour
-	firstTries    = time.Hour
-	maxRestart    = time.Minute      // C11: between restarts
-	maxTaskRetry  = time.Minute      // S5: between tries of one task
-	quickExit     = 10 * time.Second // C11
-	stableRun     = 10 * time.Second // what ends a crash loop
-	crashLoopFrom = 3                // C11: quick exits
+	maxRetry     = 10 * time.Minute // P9: between attempts
+	maxFirst     = time.Minute      // P9: between attempts in the first hour
+	minRetry     = time.Second      // P9: after the first one that failed
+	minSwap      = time.Minute      // P9: where that took down what serves
+	firstTries   = time.Hour
+	maxRestart   = time.Minute      // C11: between restarts
+	maxTaskRetry = time.Minute      // S5: between tries of one task
+	quickExit    = 10 * time.Second // C11
+	stableRun    = 10 * time.Second // what ends a crash loop
 
 	triesWhileDown = 3 // of a task that does not succeed while what served is stopped (C14)
 
@@ -57,10 +58,10 @@ func expiry(c fleet.StallClock, limit time.Duration) *time.Time {
 	return &at
 }
 
-// backoff doubles from one second to most, spread by up to a fifth so that servers
+// backoff doubles from least to most, spread by up to a fifth so that servers
 // that failed together do not come back together.
-func backoff(n int, most time.Duration, key string) time.Duration {
-	d := time.Second
+func backoff(n int, least, most time.Duration, key string) time.Duration {
+	d := least
 	for i := 1; i < n && d < most; i++ {
 		d *= 2
 	}

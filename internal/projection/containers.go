@@ -105,6 +105,8 @@ func (containers) missing(t *turn) string {
 	switch {
 	case !t.seen.document:
 		return "the instance does not run the desired document"
+	case t.crashing(): // whether or not it runs right now
+		return "a service does not stay up"
 	case !t.seen.running:
 		return "a service does not run"
 	case t.seen.image == imageOther:

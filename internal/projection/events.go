@@ -54,7 +54,7 @@ func (t *turn) differences() (es []fleet.Event) {
 	if is := condition(s, fleet.ConditionProgressing); is.Reason == fleet.ReasonSilent && condition(prev, fleet.ConditionProgressing).Reason != is.Reason {
 		add(fleet.EventWarning, string(is.Reason), "%s", is.Message)
 	}
-	if s.Runtime.Plan != nil && (prev.Runtime.Plan == nil || prev.Runtime.Plan.ID != s.Runtime.Plan.ID) && !s.Runtime.Plan.Repeats(prev.Of(s.Runtime.Plan.Cause).Again) {
+	if s.Runtime.Plan != nil && (prev.Runtime.Plan == nil || prev.Runtime.Plan.ID != s.Runtime.Plan.ID) && !s.Runtime.Plan.Repeats(prev.Of(s.Runtime.Plan.Cause).Again) && !s.Restarts(s.Runtime.Plan) {
 		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", s.Runtime.Plan.Kind, s.Runtime.Plan.Cause, len(s.Runtime.Plan.Tasks), s.Runtime.Plan.Attempt, differs(s))
 	}
 	if latest := t.latest; latest.Status != in.Latest.Status && !latest.Status.Open() {

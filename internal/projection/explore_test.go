@@ -288,7 +288,7 @@ func (x *explorer) keeps(from *node) {
 			break
 		}
 		most := maxRestart
-		if p := before.status.Runtime.Plan; p != nil && preparing(p) && before.status.Crashes[before.carrier().service].Quick >= crashLoopFrom {
+		if p := before.status.Runtime.Plan; p != nil && preparing(p) && before.status.Crashes[before.carrier().service].Quick >= fleet.CrashLoopFrom {
 			most = p.Tasks[p.Current()].Timeout() // what does not stay up waits for the pull of what may mend it
 		}
 		if s.now.Sub(before.now) > most && before.late == nil && (before.status.Runtime.EffectsUntil == nil || !before.status.Runtime.EffectsUntil.After(before.now)) || what == "nothing" {

@@ -191,7 +191,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		fail(carriers == 1 && !parsable && st.VerdictReason == fleet.ReasonDrifted, "what cannot be read is called drift")
 		fail(foreigner && st.Status != fleet.StatusFailed, "a foreign container's name is not a failure")
 		fail(st.Runtime.Refusal != nil && st.Status != fleet.StatusFailed, "a refusal is not a failure")
-		fail(s.quick > crashLoopFrom && carriers > 0 && st.Runtime.Plan == nil && prev.Runtime.Plan == nil && st.Status != fleet.StatusFailed && stopped && !foreigner && !s.paused && !s.observe, "a crash loop is not a failure")
+		fail(s.quick > fleet.CrashLoopFrom && carriers > 0 && st.Runtime.Plan == nil && prev.Runtime.Plan == nil && st.Status != fleet.StatusFailed && stopped && !foreigner && !s.paused && !s.observe, "a crash loop is not a failure")
 		fail(other && carriers == 1 && !foreigner && st.Runtime.Refusal == nil && in.Latest.Status == fleet.DeploymentFailed && in.Latest.Generation == in.Intent.Generation &&
 			st.ServingImageTag != in.Intent.ImageTag && st.Status != fleet.StatusFailed, "the latest deployment failed, another image runs, and the server is %s", st.Status)
 		limit := in.Region.StallAfter.Std()
@@ -288,7 +288,7 @@ func busyPlan(p *fleet.Plan) bool {
 // crashLoop reports whether kurad has counted a crash loop of any service.
 func crashLoop(st fleet.Status) bool {
 	for _, c := range st.Crashes {
-		if c.Quick >= crashLoopFrom {
+		if c.Quick >= fleet.CrashLoopFrom {
 			return true
 		}
 	}

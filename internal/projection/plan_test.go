@@ -187,7 +187,7 @@ func TestC11_threeQuickExitsAreACrashLoopThatHeals(t *testing.T) {
 	p.crash = true
 	p.rest()
 	for p.status.Status != fleet.StatusFailed {
-		if p.exits > crashLoopFrom {
+		if p.exits > fleet.CrashLoopFrom {
 			t.Fatalf("%d exits, and it is %s", p.exits, p.status.Status)
 		}
 		p.step()

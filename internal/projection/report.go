@@ -146,7 +146,9 @@ func (t *turn) endpoints() {
 	if published != "" && published != declared {
 		current = t.in.Seen.Published
 	}
-	t.probed(fleet.ConditionEndpointReady, current)
+	if !t.crashing() || condition(t.s, fleet.ConditionEndpointReady).Status != fleet.False {
+		t.probed(fleet.ConditionEndpointReady, current)
+	} // else what answers between two exits is not ready until it stays up (G12)
 	if t.in.Desired.GlobalURL == "" {
 		t.set(fleet.ConditionGlobalEndpointReady, fleet.False, fleet.ReasonNotApplicable, "the region declares no global host")
 	} else {

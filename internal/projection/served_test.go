@@ -184,6 +184,38 @@ func TestC14_aStartThatIsRefusedCostsOneSwapEachAttempt(t *testing.T) {
 	}
 }
 
+// Each try of a swap takes down what serves: one that failed is not tried again within seconds
+// (P9), but is at once when what is declared has changed.
+func TestC14_P9_aSwapThatFailedIsTriedAgainAfterAMinuteAtTheEarliest(t *testing.T) {
+	stops := func(p *script, d time.Duration) (at []time.Time) {
+		for end := p.now.Add(d); p.now.Before(end); {
+			ran := p.carrier().state == fleet.ContainerRunning
+			if p.step(); ran && p.carrier().state != fleet.ContainerRunning {
+				at = append(at, p.now)
+			}
+		}
+		return at
+	}
+	p := play(t, settledOn(variant{}))
+	p.declare("v2", "")
+	p.noStart = true
+	at := stops(p, time.Hour)
+	if len(at) < 7 || len(at) > 10 {
+		t.Errorf("%d swaps in an hour", len(at))
+	}
+	for i := range at[1:] {
+		if gap := at[i+1].Sub(at[i]); gap < 45*time.Second {
+			t.Errorf("swap %d came %s after the one before", i+2, gap)
+		}
+	}
+	p.declare("v3", "")
+	if at := stops(p, 10*time.Second); len(at) != 1 {
+		t.Errorf("%d swaps in the ten seconds after v3 was declared", len(at))
+	}
+	p.noStart = false
+	p.pass(2*time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "")
+}
+
 func TestC14_aDestroyTakesDownWhatWasPutAside(t *testing.T) {
 	for step := range 20 {
 		p := play(t, settledOn(variant{}))

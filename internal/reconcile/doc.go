@@ -69,6 +69,7 @@
 //     answers of a whole site are the same and another server is tried instead: pace.go
 //     (TestG12_aTryThatLearnsNothingNewWritesItsClaimOnly,
 //     TestG12_C14_ofAStartOfWhatServedThatIsRefusedTheClaimIsWrittenOnly,
+//     TestG12_C11_aCrashLoopOfAnHourWritesTheClaimsOfItsStartsOnly,
 //     TestG12_triesOverASiteWhoseAnswersAreTheSameArePacedTogether,
 //     TestG12_aRegistryOutageOfAnHourFillsNoStore,
 //     TestG12_C14_anHourInWhichNothingThatServedCanBeStartedFillsNoStore)
