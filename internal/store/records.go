@@ -202,7 +202,10 @@ func (r *Records) Gather(ctx context.Context, k fleet.ServerKey) (fleet.Gathered
 		case statusKey(k):
 			status = versioned[fleet.Status](&at, item)
 		case tryKey(k):
-			try = versioned[fleet.Try](&at, item)
+			var unread error
+			if try, unread = decode[fleet.Try](item); unread != nil { // it costs one more try
+				try = Versioned[fleet.Try]{Revision: item.Revision}
+			}
 		}
 	}
 	if at.err == nil && !intent.Exists() {

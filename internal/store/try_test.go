@@ -74,3 +74,25 @@ func TestG12_aClaimBelongsToOneStatus(t *testing.T) {
 	tx.DeleteRegion(region)
 	commit(t, tx)
 }
+
+// A claim that cannot be read costs one more try, and not all turns of its server: who gathers
+// it and who views it say the same.
+func TestG12_aClaimThatCannotBeReadIsNone(t *testing.T) {
+	ctx := t.Context()
+	r, m := records(t)
+	declare(t, r, acme)
+	if err := r.CommitTurn(ctx, turnOf(acme, gather(t, r, acme), "first")); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, m, "/kura/v1/staging/servers/eu/acme/try", "broken")
+	v := store.NewView(r, nil)
+	viewing(t, v)
+	if shown, ok := v.Server(acme); !ok || shown.Try != nil || shown.TryRevision == 0 {
+		t.Errorf("the view shows %v with the claim %+v at %d", ok, shown.Try, shown.TryRevision)
+	}
+	g, err := r.Gather(ctx, acme)
+	if err != nil || g.Try != nil || g.TryRevision == 0 {
+		t.Fatalf("gathered with the claim %+v at %d: %v", g.Try, g.TryRevision, err)
+	}
+	must[int64](t)(r.CommitTry(ctx, fleet.TryWrite{Key: acme, IntentRevision: g.IntentRevision, TryRevision: g.TryRevision, Try: fleet.Try{Status: g.StatusRevision}}))
+}
