@@ -16,7 +16,6 @@ type AuditAnchor struct {
 
 // AuditAnchors lists the anchors of the audit logs of all kurads of the store.
 func (c *Client) AuditAnchors(ctx context.Context) ([]AuditAnchor, error) {
-	var out List[AuditAnchor]
-	err := c.do(ctx, get("list the anchors of audit logs", "v1", "audit-anchors"), &out)
-	return out.Items, err
+	list, err := fetch[List[AuditAnchor]](ctx, c, get("list the anchors of audit logs", "audit-anchors"))
+	return list.Items, err
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -34,13 +33,11 @@ type AcceptRequest struct {
 
 // Namespaces lists the namespaces of all clusters, as they are now.
 func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
-	return collect[Namespace](ctx, c, get("list the namespaces of clusters", "v1", "clusters"))
+	return collect[Namespace](ctx, c, get("list the namespaces of clusters", "clusters"))
 }
 
 // AcceptNamespace makes the namespace with the UID the one that is observed.
 func (c *Client) AcceptNamespace(ctx context.Context, cluster, namespace, uid string) error {
-	return c.do(ctx, call{
-		what: fmt.Sprintf("accept namespace %s of cluster %s", namespace, cluster), method: http.MethodPost,
-		path: []string{"v1", "clusters", cluster, namespace + ":accept"}, body: AcceptRequest{UID: uid}, repeat: always,
-	}, nil)
+	what := fmt.Sprintf("accept namespace %s of cluster %s", namespace, cluster)
+	return c.do(ctx, post(what, AcceptRequest{UID: uid}, "clusters", cluster, namespace+":accept"), nil)
 }

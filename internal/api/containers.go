@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -66,22 +64,15 @@ type Orphans struct {
 // Adopt declares a server and takes what runs already over as its own, without touching
 // it. Repeating it with the same changes nothing.
 func (c *Client) Adopt(ctx context.Context, key fleet.ServerKey, r AdoptRequest) (Written[fleet.ServerView], error) {
-	k := call{
-		what: fmt.Sprintf("adopt server %s", key), method: http.MethodPost,
-		path: []string{"v1", "servers", key.Account, key.Region + ":adopt"}, query: url.Values{}, body: r, repeat: always,
-	}
+	k := post(fmt.Sprintf("adopt server %s", key), r, "servers", key.Account, key.Region+":adopt")
 	if r.DryRun {
 		k.query.Set("dry_run", "true")
 	}
-	var out Written[fleet.ServerView]
-	err := c.do(ctx, k, &out)
-	return out, err
+	return fetch[Written[fleet.ServerView]](ctx, c, k)
 }
 
 // Orphans lists the containers and KuraInstances of this environment that belong to no
 // declared server.
 func (c *Client) Orphans(ctx context.Context) (Orphans, error) {
-	var out Orphans
-	err := c.do(ctx, get("list orphans", "v1", "orphans"), &out)
-	return out, err
+	return fetch[Orphans](ctx, c, get("list orphans", "orphans"))
 }

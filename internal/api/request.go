@@ -10,8 +10,9 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
 
@@ -25,7 +26,7 @@ const maxAnswer = 64 << 20
 type call struct {
 	what   string // for errors: `read account "acme"`
 	method string
-	path   []string // segments, not yet escaped
+	path   []string // segments below /v1, not yet escaped
 	query  url.Values
 	header http.Header
 	body   any
@@ -36,6 +37,16 @@ type call struct {
 // get describes a read.
 func get(what string, path ...string) call {
 	return call{what: what, method: http.MethodGet, path: path, query: url.Values{}, repeat: always}
+}
+
+// post describes a call that does the same however often it is repeated.
+func post(what string, body any, path ...string) call {
+	return call{what: what, method: http.MethodPost, path: path, query: url.Values{}, body: body, repeat: always}
+}
+
+// remove describes the removal of an object.
+func remove(what string, path ...string) call {
+	return call{what: what, method: http.MethodDelete, path: path, repeat: always}
 }
 
 // put describes a write of an object.
@@ -58,6 +69,29 @@ func put(what string, body any, opts PutOptions, path ...string) call {
 		c.waits = true
 	}
 	return c
+}
+
+// with adds those of the query's parameters, each a name and a value, that have a value.
+func (k call) with(parameters ...string) call {
+	for p := range slices.Chunk(parameters, 2) {
+		if p[1] != "" {
+			k.query.Set(p[0], p[1])
+		}
+	}
+	return k
+}
+
+// waiting makes a long poll of a read.
+func (k call) waiting(cursor string, wait time.Duration) call {
+	k.waits = true
+	return k.with("wait", min(max(wait, 0), MaxWait).String(), "after", cursor)
+}
+
+// fetch sends the call and returns its answer.
+func fetch[T any](ctx context.Context, c *Client, k call) (T, error) {
+	var out T
+	err := c.do(ctx, k, &out)
+	return out, err
 }
 
 // do sends the call and decodes the answer into out, unless that is nil.
@@ -110,12 +144,11 @@ func (c *Client) request(ctx context.Context, k call) (*retryablehttp.Request, e
 			return nil, &Error{Err: fleet.Errorf(fleet.CodeInvalid, "%s: the name is empty or a dot", k.what)}
 		}
 	}
-	escaped := make([]string, len(k.path))
-	for i, s := range k.path {
-		escaped[i] = url.PathEscape(s)
-	}
 	u := *c.base
-	u.RawPath = c.base.EscapedPath() + "/" + strings.Join(escaped, "/")
+	u.RawPath = c.base.EscapedPath() + "/" + APIVersion
+	for _, s := range k.path {
+		u.RawPath += "/" + url.PathEscape(s)
+	}
 	u.Path, _ = url.PathUnescape(u.RawPath)
 	u.RawQuery = k.query.Encode()
 

@@ -14,7 +14,7 @@ const ContentTypeSnapshot = "application/x-ndjson"
 // broken off in the middle may look like an answer: store.Verify tells. It takes as long
 // as it takes; ctx bounds it.
 func (c *Client) SaveSnapshot(ctx context.Context, w io.Writer) error {
-	k := get("save a snapshot", "v1", "snapshot")
+	k := get("save a snapshot", "snapshot")
 	req, err := c.request(ctx, k)
 	if err != nil {
 		return err
