@@ -68,7 +68,7 @@ func (s *Server) withAudit(next http.Handler) http.Handler {
 		held := &heldWriter{ResponseWriter: w, held: changing(r.Method), status: http.StatusOK}
 		before := w.Header().Clone()
 		if held.held {
-			if err := s.audit.Ready(); err != nil && !revokes(r) {
+			if err := s.Audit.Ready(); err != nil && !revokes(r) {
 				writeProblem(w, r, unwritable(err, "nothing was changed"))
 				return
 			}
@@ -114,7 +114,7 @@ func (s *Server) revoked(r *http.Request, status int) bool {
 	if !revokes(r) || !mayHaveChanged(c, r) {
 		return false
 	}
-	s.log.Error("a token was to be revoked while the audit log cannot be written; the line follows once it can", "request", c.id, "token", c.token.ID, "path", withoutSecret(r.URL.Path), "status", status)
+	s.Logger.Error("a token was to be revoked while the audit log cannot be written; the line follows once it can", "request", c.id, "token", c.token.ID, "path", withoutSecret(r.URL.Path), "status", status)
 	return true
 }
 
@@ -132,7 +132,7 @@ func (s *Server) writeDown(r *http.Request, status int) error {
 	}
 	dry, _ := strconv.ParseBool(r.URL.Query().Get("dry_run"))
 	e := audit.Entry{
-		Time: s.now().UTC(), Event: audit.EventCall, RequestID: c.id,
+		Time: s.Now().UTC(), Event: audit.EventCall, RequestID: c.id,
 		TokenID: c.token.ID, TokenName: withoutSecret(c.token.Name), Scope: string(c.token.Scope), AccountPrefix: c.token.AccountPrefix,
 		Source: r.RemoteAddr, Method: withoutSecret(r.Method), Path: withoutSecret(r.URL.Path), DryRun: dry,
 		Status: status, Code: string(c.code), Unwritten: c.unwritten,
@@ -141,7 +141,7 @@ func (s *Server) writeDown(r *http.Request, status int) error {
 		// Of other problems the text may quote what was sent, which is nobody's business here.
 		e.Reason = withoutSecret(c.detail)
 	}
-	return s.audit.Write(e, mayHaveChanged(c, r))
+	return s.Audit.Write(e, mayHaveChanged(c, r))
 }
 
 // mayHaveChanged reports whether a call was let through to where things are changed.

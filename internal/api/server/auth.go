@@ -187,12 +187,12 @@ func (s *Server) over(ctx context.Context, err error) error {
 // that neither guessing nor a token that ended costs the store anything.
 func (s *Server) login(ctx context.Context, c *call, source, header string) error {
 	bearer, err := bearerOf(header)
-	valid := err == nil && s.tokens.valid(s.view, bearer)
+	valid := err == nil && s.Tokens.valid(s.View, bearer)
 	if wait := s.logins.wait(source); wait > 0 && !valid {
 		return s.tooMany(c, source, wait)
 	}
 	if err == nil {
-		c.token, err = s.tokens.Authenticate(ctx, bearer)
+		c.token, err = s.Tokens.Authenticate(ctx, bearer)
 	}
 	// A store that does not answer is no failure of whoever has a valid token.
 	if err != nil && (!valid || fleet.CodeOf(err) == fleet.CodeUnauthorized) {

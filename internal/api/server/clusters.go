@@ -37,13 +37,13 @@ func (s *Server) namespaces() []api.Namespace {
 		}
 		return &all[i]
 	}
-	for _, id := range s.view.Identities() {
+	for _, id := range s.View.Identities() {
 		n := at(id.Cluster, id.Namespace)
 		n.UID, n.Since = id.UID, timeOf(id.Since)
 	}
-	for _, r := range s.view.Regions() {
+	for _, r := range s.View.Regions() {
 		if k := r.Value.WithDefaults().Kubernetes; k != nil {
-			at(k.Cluster, k.Namespace).Servers += len(s.view.ServersOfRegion(r.Value.Name))
+			at(k.Cluster, k.Namespace).Servers += len(s.View.ServersOfRegion(r.Value.Name))
 		}
 	}
 	slices.SortFunc(all, func(a, b api.Namespace) int {
@@ -55,7 +55,7 @@ func (s *Server) namespaces() []api.Namespace {
 func (s *Server) lookAtNamespace(ctx context.Context, n *api.Namespace) {
 	ctx, cancel := context.WithTimeout(ctx, namespaceWithin)
 	defer cancel()
-	seen, err := s.runtimes.NamespaceUID(ctx, n.Cluster, n.Namespace)
+	seen, err := s.Runtimes.NamespaceUID(ctx, n.Cluster, n.Namespace)
 	n.Seen = seen
 	switch {
 	case err != nil:
@@ -79,5 +79,5 @@ func (s *Server) acceptNamespace(ctx context.Context, in *acceptNamespaceInput) 
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.declare.AcceptNamespace(ctx, fleet.KubeIdentity{Cluster: in.Cluster, Namespace: in.Namespace, UID: r.UID})
+	return nil, s.Declare.AcceptNamespace(ctx, fleet.KubeIdentity{Cluster: in.Cluster, Namespace: in.Namespace, UID: r.UID})
 }

@@ -21,7 +21,7 @@ import (
 // with the store's id, so that one of another store is recognised.
 
 func (s *Server) cursor(fields ...string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(append([]string{s.records.StoreID()}, fields...), ",")))
+	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(append([]string{s.Records.StoreID()}, fields...), ",")))
 }
 
 // parseCursor returns the fields of a cursor of this store; ok is false for any other.
@@ -31,7 +31,7 @@ func (s *Server) parseCursor(cursor string, fields int) (values []string, ok boo
 		return nil, false
 	}
 	values = strings.SplitN(string(b), ",", fields+1)
-	if len(values) != fields+1 || values[0] != s.records.StoreID() {
+	if len(values) != fields+1 || values[0] != s.Records.StoreID() {
 		return nil, false
 	}
 	return values[1:], true
@@ -74,7 +74,7 @@ func pageOf[T, W any](s *Server, l store.Listing[T], err error, show func(store.
 		return api.List[W]{}, err
 	}
 	for _, p := range l.Problems {
-		s.log.Error("a stored record cannot be read and is left out of a list", "record", p.What, "key", p.Key, "error", p.Err)
+		s.Logger.Error("a stored record cannot be read and is left out of a list", "record", p.What, "key", p.Key, "error", p.Err)
 	}
 	out := api.List[W]{Items: make([]W, 0, len(l.Items))}
 	for _, v := range l.Items {

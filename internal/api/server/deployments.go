@@ -25,7 +25,7 @@ func (s *Server) listDeployments(ctx context.Context, in *deploymentsInput) (*li
 	// The store keeps a bounded number of them: one page, newest first.
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	l, err := s.records.Deployments(ctx, in.key(), store.PageOptions{})
+	l, err := s.Records.Deployments(ctx, in.key(), store.PageOptions{})
 	page, err := pageOf(s, l, err, func(v store.Versioned[fleet.Deployment]) fleet.Deployment { return v.Value })
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (s *Server) listEndpoints(ctx context.Context, in *struct{ IDPath }) (*list
 // derivedEndpoints are those of an account's servers, by region.
 func (s *Server) derivedEndpoints(account string) []resolved {
 	var all []resolved
-	list, _ := s.view.Servers(func(k fleet.ServerKey) bool { return k.Account == account })
+	list, _ := s.View.Servers(func(k fleet.ServerKey) bool { return k.Account == account })
 	for _, g := range list {
 		if g.Intent.Deleting != nil || g.Status == nil || g.Status.PublishedURL == "" || foreign(g.Status) {
 			continue
@@ -74,8 +74,8 @@ func (s *Server) derivedEndpoints(account string) []resolved {
 // declaredEndpoints are those that users declared of an account, by technology and url.
 func (s *Server) declaredEndpoints(account string) []resolved {
 	var all []resolved
-	for _, e := range s.view.CacheEndpoints(account) {
-		ready, known := s.declared.Answers(account, e.URL)
+	for _, e := range s.View.CacheEndpoints(account) {
+		ready, known := s.Declared.Answers(account, e.URL)
 		all = append(all, resolved{api.Endpoint{URL: e.URL, Technology: e.Technology, Ready: ready}, known && !ready})
 	}
 	return all

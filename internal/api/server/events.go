@@ -58,11 +58,11 @@ func (s *Server) waitEvents(ctx context.Context, in *eventsInput, of func(fleet.
 		return api.EventChanges{}, err
 	}
 	after, known := s.parseEventCursor(in.After)
-	if known && after > s.view.Revision() { // of a replica that is further than this one
+	if known && after > s.View.Revision() { // of a replica that is further than this one
 		if err := s.catchUp(ctx); err != nil {
 			return api.EventChanges{}, err
 		}
-		known = after <= s.view.Revision()
+		known = after <= s.View.Revision()
 	}
 	if known {
 		if err := s.hold(ctx, s.shares.polls, 1); err != nil {
@@ -107,7 +107,7 @@ func (s *Server) newestEvents(ctx context.Context, limit int, of func(fleet.Serv
 	if err := s.catchUp(ctx); err != nil {
 		return nil, 0, err
 	}
-	keys, newest, at := s.view.EventsAfter(0, of)
+	keys, newest, at := s.View.EventsAfter(0, of)
 	var events []happened
 	for _, k := range keys {
 		if len(events) == limit && newest(k) < events[0].Revision {
@@ -130,7 +130,7 @@ func (s *Server) newestEvents(ctx context.Context, limit int, of func(fleet.Serv
 func (s *Server) eventsAfter(ctx context.Context, after int64, limit int, of func(fleet.ServerKey) bool) (events []happened, at int64, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	keys, _, at := s.view.EventsAfter(after, of)
+	keys, _, at := s.View.EventsAfter(after, of)
 	if len(keys) > maxRings {
 		return nil, at, false, nil
 	}
@@ -157,12 +157,12 @@ func (s *Server) eventsAfter(ctx context.Context, after int64, limit int, of fun
 // than another. lost says that newer ones may have taken the place of some of them: there were
 // events before the oldest that is kept, and even that one is newer than the revision.
 func (s *Server) ring(ctx context.Context, k fleet.ServerKey, after, upTo int64) (events []happened, lost bool, err error) {
-	l, err := s.records.Events(ctx, k)
+	l, err := s.Records.Events(ctx, k)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, p := range l.Problems {
-		s.log.Error("a stored record cannot be read and is left out of a list", "record", p.What, "key", p.Key, "error", p.Err)
+		s.Logger.Error("a stored record cannot be read and is left out of a list", "record", p.What, "key", p.Key, "error", p.Err)
 	}
 	lost = len(l.Items) > 0 && l.Items[0].Generation > 1 && l.Items[0].Revision > after
 	return slices.DeleteFunc(l.Items, func(e happened) bool { return e.Revision <= after || e.Revision > upTo }), lost, nil

@@ -75,7 +75,7 @@ func newForwarder(tlsConfig *tls.Config) http.RoundTripper {
 // A long poll, and a list whose first page was given out here, go on here.
 func (s *Server) passOn(r route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		leads, forwarded := s.leader.Leads(), ctx.Header(headerForwarded) != ""
+		leads, forwarded := s.Leader.Leads(), ctx.Header(headerForwarded) != ""
 		if leads && forwarded {
 			ctx.SetHeader(headerLeader, "1")
 		}
@@ -92,7 +92,7 @@ func (s *Server) passOn(r route) func(huma.Context, func(huma.Context)) {
 		timer := time.AfterFunc(limit, cancel)
 		defer timer.Stop()
 		here := func(_ http.ResponseWriter, _ *http.Request, err error) {
-			s.log.Debug("the leader does not answer: answering from the store", "request", requestID(ctx.Context()), "error", err)
+			s.Logger.Debug("the leader does not answer: answering from the store", "request", requestID(ctx.Context()), "error", err)
 			next(ctx)
 		}
 		req, w := humago.Unwrap(ctx)
@@ -119,7 +119,7 @@ func (s *Server) passOn(r route) func(huma.Context, func(huma.Context)) {
 }
 
 func (s *Server) leaderURL(ctx context.Context) (*url.URL, error) {
-	address, err := s.leader.Address(ctx)
+	address, err := s.Leader.Address(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -170,7 +170,7 @@ func (s *Server) failed(c *call, source string) {
 // tellForgotten writes refusals down that nobody counts any more.
 func (s *Server) tellForgotten(r refusals) {
 	if err := s.tell(r); err != nil {
-		s.log.Warn("refused calls of an address are not in the audit log", "source", r.String(), "calls", r.count, "error", err)
+		s.Logger.Warn("refused calls of an address are not in the audit log", "source", r.String(), "calls", r.count, "error", err)
 	}
 }
 
@@ -188,7 +188,7 @@ func (s *Server) tell(r refusals) error {
 	if r.count == 0 {
 		return nil
 	}
-	return s.audit.Write(audit.Entry{Time: s.now().UTC(), Event: audit.EventRefused, Source: r.String(), Status: http.StatusTooManyRequests, Code: string(api.CodeRateLimited),
+	return s.Audit.Write(audit.Entry{Time: s.Now().UTC(), Event: audit.EventRefused, Source: r.String(), Status: http.StatusTooManyRequests, Code: string(api.CodeRateLimited),
 		Reason: "too many logins from there had failed", Unwritten: r.count}, false)
 }
 

@@ -48,10 +48,10 @@ func (s *Server) withRecover(next http.Handler) http.Handler {
 				panic(p)
 			}
 			if tracked.begun {
-				s.log.Error("request panicked in the middle of its answer", "request", requestID(r.Context()), "panic", p)
+				s.Logger.Error("request panicked in the middle of its answer", "request", requestID(r.Context()), "panic", p)
 				panic(http.ErrAbortHandler)
 			}
-			s.log.Error("request panicked", "request", requestID(r.Context()), "method", r.Method, "path", withoutSecret(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
+			s.Logger.Error("request panicked", "request", requestID(r.Context()), "method", r.Method, "path", withoutSecret(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
 			writeProblem(w, r, api.Problem{Status: http.StatusInternalServerError, Code: fleet.CodeInternal,
 				Detail: "kurad failed to answer; its log says why under request " + requestID(r.Context())})
 		}()
@@ -88,7 +88,7 @@ func (w *trackedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (s *Server) withEnvironment(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		want := r.Header.Get(api.HeaderEnvironment)
-		if want != "" && want != s.env.Name {
+		if want != "" && want != s.Environment.Name {
 			c := callOf(r.Context())
 			if wait := s.logins.wait(r.RemoteAddr); wait > 0 {
 				writeProblem(w, r, api.NewProblem(s.tooMany(c, r.RemoteAddr, wait), c.id))
@@ -96,7 +96,7 @@ func (s *Server) withEnvironment(next http.Handler) http.Handler {
 			}
 			s.failed(c, r.RemoteAddr)
 			writeProblem(w, r, api.Problem{Status: http.StatusMisdirectedRequest, Code: api.CodeWrongEnvironment,
-				Detail: "this kurad serves environment \"" + s.env.Name + "\" and the request is for another one; set the endpoint of that environment's kurad, or the environment of this one"})
+				Detail: "this kurad serves environment \"" + s.Environment.Name + "\" and the request is for another one; set the endpoint of that environment's kurad, or the environment of this one"})
 			return
 		}
 		next.ServeHTTP(w, r)

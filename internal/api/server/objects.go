@@ -205,7 +205,7 @@ func sameName(v *fleet.Invalid, pointer, inURL, inBody string) {
 
 func (s *Server) accounts() objects[fleet.Account, api.Account] {
 	return objects[fleet.Account, api.Account]{
-		Kind: s.declare.Accounts(), noun: "account",
+		Kind: s.Declare.Accounts(), noun: "account",
 		show: func(v store.Versioned[fleet.Account]) api.Account {
 			return api.Account{Generation: v.Generation, Account: v.Value}
 		},
@@ -214,18 +214,18 @@ func (s *Server) accounts() objects[fleet.Account, api.Account] {
 }
 
 func (s *Server) listAccounts(ctx context.Context, in *PageInput) (*listOutput[api.Account], error) {
-	return listAll(ctx, s, *in, seen(ctx, s.records.Accounts, func(a fleet.Account) string { return a.ID }), s.accounts().show)
+	return listAll(ctx, s, *in, seen(ctx, s.Records.Accounts, func(a fleet.Account) string { return a.ID }), s.accounts().show)
 }
 
 func (s *Server) templates() objects[fleet.HostTemplate, api.HostTemplate] {
 	return objects[fleet.HostTemplate, api.HostTemplate]{
-		Kind: s.declare.Templates(), noun: "host template",
+		Kind: s.Declare.Templates(), noun: "host template",
 		// What follows from a pattern here is shown with it. One that another environment has
 		// made collide since it was stored has no example.
 		show: func(v store.Versioned[fleet.HostTemplate]) api.HostTemplate {
 			return api.HostTemplate{
-				Generation: v.Generation, HostTemplate: v.Value, EnvSuffix: s.env.Suffix,
-				Zone: fleet.Zone(v.Value.Pattern), Example: s.env.ExampleHost(v.Value.Pattern),
+				Generation: v.Generation, HostTemplate: v.Value, EnvSuffix: s.Environment.Suffix,
+				Zone: fleet.Zone(v.Value.Pattern), Example: s.Environment.ExampleHost(v.Value.Pattern),
 			}
 		},
 		same: func(v *fleet.Invalid, names []string, t fleet.HostTemplate) { sameName(v, "/name", names[0], t.Name) },
@@ -233,12 +233,12 @@ func (s *Server) templates() objects[fleet.HostTemplate, api.HostTemplate] {
 }
 
 func (s *Server) listTemplates(ctx context.Context, in *PageInput) (*listOutput[api.HostTemplate], error) {
-	return listAll(ctx, s, *in, s.records.Templates, s.templates().show)
+	return listAll(ctx, s, *in, s.Records.Templates, s.templates().show)
 }
 
 func (s *Server) regions() objects[fleet.Region, api.Region] {
 	return objects[fleet.Region, api.Region]{
-		Kind: s.declare.Regions(), noun: "region",
+		Kind: s.Declare.Regions(), noun: "region",
 		show: func(v store.Versioned[fleet.Region]) api.Region {
 			return api.Region{Generation: v.Generation, Region: v.Value}
 		},
@@ -247,12 +247,12 @@ func (s *Server) regions() objects[fleet.Region, api.Region] {
 }
 
 func (s *Server) listRegions(ctx context.Context, in *PageInput) (*listOutput[api.Region], error) {
-	return listAll(ctx, s, *in, s.records.Regions, s.regions().show)
+	return listAll(ctx, s, *in, s.Records.Regions, s.regions().show)
 }
 
 func (s *Server) cacheEndpoints() objects[fleet.CacheEndpoint, api.CacheEndpoint] {
 	return objects[fleet.CacheEndpoint, api.CacheEndpoint]{
-		Kind: s.declare.CacheEndpoints(), noun: "cache endpoint",
+		Kind: s.Declare.CacheEndpoints(), noun: "cache endpoint",
 		show: func(v store.Versioned[fleet.CacheEndpoint]) api.CacheEndpoint {
 			return api.CacheEndpoint{Generation: v.Generation, Key: v.Value.Key(), CacheEndpoint: v.Value}
 		},
@@ -282,7 +282,7 @@ func (s *Server) listCacheEndpoints(ctx context.Context, in *listCacheEndpointsI
 	}
 	// A page may hold less than its limit, for the store does not know technologies.
 	list := func(ctx context.Context, o store.PageOptions) (store.Listing[fleet.CacheEndpoint], error) {
-		l, err := s.records.CacheEndpoints(ctx, in.Account, o)
+		l, err := s.Records.CacheEndpoints(ctx, in.Account, o)
 		kept := l.Items[:0]
 		for _, v := range l.Items {
 			if in.Technology == "" || v.Value.Technology == in.Technology {

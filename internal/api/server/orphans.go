@@ -20,19 +20,19 @@ func (s *Server) listOrphans(ctx context.Context, _ *struct{}) (*orphansOutput, 
 		return nil, err
 	}
 	// The listings first: a server that is declared meanwhile has no orphans.
-	listings, kube := s.turns.Listings(), s.turns.KubeListings()
+	listings, kube := s.Turns.Listings(), s.Turns.KubeListings()
 	l := &lost{declared: map[fleet.ServerKey]bool{}, regions: map[string]fleet.Region{}, sees: visible(ctx), out: api.Orphans{Items: []api.Orphan{}}}
-	for _, key := range s.view.ServerKeys() {
+	for _, key := range s.View.ServerKeys() {
 		l.declared[key] = true
 	}
-	for _, r := range s.view.Regions() {
+	for _, r := range s.View.Regions() {
 		l.regions[r.Value.Name] = r.Value.WithDefaults()
 	}
-	for _, name := range s.runtimes.ContainerEndpoints() {
+	for _, name := range s.Runtimes.ContainerEndpoints() {
 		l.endpoint(name, listings)
 	}
 	for _, target := range l.namespaces(kube) {
-		l.namespace(target, kube, s.runtimes.Clusters())
+		l.namespace(target, kube, s.Runtimes.Clusters())
 	}
 	return &orphansOutput{l.out}, nil
 }

@@ -49,7 +49,7 @@ func (s *Server) fail(ctx context.Context, err error) *problem {
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		err = fleet.Errorf(fleet.CodeUnavailable, "kurad's store did not answer in time; try again")
 	} else if fleet.CodeOf(err) == fleet.CodeInternal {
-		s.log.Error("request failed", "request", id, "error", err)
+		s.Logger.Error("request failed", "request", id, "error", err)
 		err = fleet.Errorf(fleet.CodeInternal, "kurad failed to answer; its log says why under request %s", id)
 	}
 	return newProblem(ctx, api.NewProblem(err, id))

@@ -10,7 +10,7 @@ import (
 func (s *Server) listTokens(ctx context.Context, in *NewestInput) (*listOutput[api.TokenInfo], error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	all, err := s.tokens.List(ctx) // a bounded number: one page
+	all, err := s.Tokens.List(ctx) // a bounded number: one page
 	return &listOutput[api.TokenInfo]{api.List[api.TokenInfo]{Items: all[:min(len(all), in.Limit)]}}, err
 }
 
@@ -26,7 +26,7 @@ type issuedToken struct {
 func (s *Server) listAnchors(ctx context.Context, _ *struct{}) (*listOutput[api.AuditAnchor], error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	anchors, err := s.records.Anchors(ctx) // a bounded number: one page
+	anchors, err := s.Records.Anchors(ctx) // a bounded number: one page
 	out := &listOutput[api.AuditAnchor]{api.List[api.AuditAnchor]{Items: []api.AuditAnchor{}}}
 	for _, log := range sortedKeys(anchors) {
 		a := anchors[log]
@@ -44,12 +44,12 @@ func (s *Server) createToken(ctx context.Context, in *createTokenInput) (*object
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	made, secret, err := s.tokens.Create(ctx, caller(ctx).Name, r)
+	made, secret, err := s.Tokens.Create(ctx, caller(ctx).Name, r)
 	return &objectOutput[issuedToken]{issuedToken{made, secret.Reveal()}}, err
 }
 
 func (s *Server) revokeToken(ctx context.Context, in *struct{ IDPath }) (*struct{}, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	return nil, s.tokens.Revoke(ctx, in.ID)
+	return nil, s.Tokens.Revoke(ctx, in.ID)
 }

@@ -213,13 +213,13 @@ func (s *Server) healthz(context.Context, *struct{}) (*healthOutput, error) {
 }
 
 func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthOutput, error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.Ready(ctx); err != nil {
 		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: "kurad does not serve yet", Err: err}
 	}
-	if d, stalled := s.declare.Stalled(); stalled {
+	if d, stalled := s.Declare.Stalled(); stalled {
 		return nil, fleet.Errorf(fleet.CodeUnavailable, "no write has ended for %s: one does not give its turn back; restart kurad", d.Round(time.Second))
 	}
-	if _, err := s.records.Revision(ctx); err != nil {
+	if _, err := s.Records.Revision(ctx); err != nil {
 		return nil, err
 	}
 	out := &healthOutput{}
@@ -234,16 +234,16 @@ func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthOutput, error)
 type versionOutput struct{ Body api.VersionInfo }
 
 func (s *Server) getVersion(ctx context.Context, _ *struct{}) (*versionOutput, error) {
-	leader := api.Leader{Self: s.leader.Leads()}
-	leader.URL, _ = s.leader.Address(ctx) // unknown while the store does not answer
+	leader := api.Leader{Self: s.Leader.Leads()}
+	leader.URL, _ = s.Leader.Address(ctx) // unknown while the store does not answer
 	health, healthy := s.storeHealth(ctx)
 	return &versionOutput{api.VersionInfo{
-		Environment: s.env.Name, Suffix: s.env.Suffix, Suffixes: s.env.Suffixes, Version: s.version, APIVersion: api.APIVersion, Leader: leader,
+		Environment: s.Environment.Name, Suffix: s.Environment.Suffix, Suffixes: s.Environment.Suffixes, Version: s.Version, APIVersion: api.APIVersion, Leader: leader,
 		Store: health, Conditions: []api.DaemonCondition{healthy},
 		Capabilities: api.Capabilities{
 			Runtimes:           []fleet.RuntimeKind{fleet.RuntimeContainers, fleet.RuntimeKubernetes},
-			ContainerEndpoints: append([]string{}, s.runtimes.ContainerEndpoints()...),
-			Clusters:           append([]string{}, s.runtimes.Clusters()...),
+			ContainerEndpoints: append([]string{}, s.Runtimes.ContainerEndpoints()...),
+			Clusters:           append([]string{}, s.Runtimes.Clusters()...),
 			DNSModes:           []fleet.DNSMode{fleet.DNSNone},
 		},
 	}}, nil

@@ -76,21 +76,8 @@ type Config struct {
 
 // Server answers the API.
 type Server struct {
-	records  *store.Records
-	view     *store.View
-	env      fleet.Environment
-	tokens   *Tokens
-	turns    Turns
-	runtimes Runtimes
-	declare  *declare.Declarer
-	declared DeclaredProbes
-	version  string
-	log      hclog.Logger
-	audit    Audit
+	Config
 	logins   *logins
-	now      func() time.Time
-	ready    func(context.Context) error
-	leader   Leader
 	forward  http.RoundTripper
 	api      huma.API
 	handler  http.Handler
@@ -106,34 +93,28 @@ type Server struct {
 
 // New returns the API. It hears of changes from the view until Close.
 func New(cfg Config) (*Server, error) {
-	s := &Server{
-		records: cfg.Records, view: cfg.View, env: cfg.Environment, tokens: cfg.Tokens, turns: cfg.Turns,
-		runtimes: cfg.Runtimes, declare: cfg.Declare, version: cfg.Version, log: cfg.Logger, now: cfg.Now, ready: cfg.Ready, public: map[string]bool{},
-	}
-	if s.audit = cfg.Audit; s.audit == nil {
+	if cfg.Audit == nil {
 		return nil, errors.New("the API has no audit log")
 	}
-	if s.log == nil {
-		s.log = hclog.NewNullLogger()
+	if cfg.Logger == nil {
+		cfg.Logger = hclog.NewNullLogger()
 	}
-	if s.leader = cfg.Leader; s.leader == nil {
-		s.leader = onlyLeader{}
+	if cfg.Leader == nil {
+		cfg.Leader = onlyLeader{}
 	}
-	s.forward = newForwarder(cfg.PeerTLS)
-	if s.now == nil {
-		s.now = time.Now
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
-	if s.ready == nil {
-		s.ready = func(context.Context) error { return nil }
+	if cfg.Ready == nil {
+		cfg.Ready = func(context.Context) error { return nil }
 	}
-	if s.declared = cfg.Declared; s.declared == nil {
-		s.declared = unprobed{}
+	if cfg.Declared == nil {
+		cfg.Declared = unprobed{}
 	}
-	s.changes = follow(s.view)
-	s.snapshots = &snapshots{now: s.now}
-	s.logins = newLogins(cfg.FailedLogins, s.now)
-	s.shares = newShares()
-	s.ended = make(chan struct{})
+	s := &Server{
+		Config: cfg, forward: newForwarder(cfg.PeerTLS), public: map[string]bool{}, changes: follow(cfg.View), snapshots: &snapshots{now: cfg.Now},
+		logins: newLogins(cfg.FailedLogins, cfg.Now), shares: newShares(), ended: make(chan struct{}),
+	}
 	return s, s.routes()
 }
 
@@ -164,7 +145,7 @@ func (s *Server) Health() http.Handler {
 // routes builds the handler: the routes behind everything that each request passes.
 func (s *Server) routes() error {
 	mux := &verbMux{ServeMux: http.NewServeMux(), verbs: map[string]map[string]http.HandlerFunc{}}
-	s.api = humago.New(mux, humaConfig(s.version))
+	s.api = humago.New(mux, humaConfig(s.Version))
 	s.register()
 	document, err := s.describe()
 	if err != nil {

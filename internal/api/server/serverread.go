@@ -33,18 +33,18 @@ func (p KeyPath) key() fleet.ServerKey {
 
 // show composes how a server reads.
 func (s *Server) show(g fleet.Gathered) fleet.ServerView {
-	if st := s.turns.Beyond(g); st != nil {
+	if st := s.Turns.Beyond(g); st != nil {
 		g.Status = st
 	} else if g.Try != nil {
 		st := g.Status.Counting(*g.Try)
 		g.Status = &st
 	}
-	v := fleet.NewServerView(g.Intent, s.declare.Desired(g), g.Status, g.Latest)
+	v := fleet.NewServerView(g.Intent, s.Declare.Desired(g), g.Status, g.Latest)
 	if g.Region != nil {
 		v.Ports = shownPorts(*g.Region, g.Intent)
 	}
-	v.Waits(s.turns.Waits(g.Intent.Key()))
-	if at, failed := s.turns.Memory(g.Intent.Key()); !at.IsZero() || failed > 0 {
+	v.Waits(s.Turns.Waits(g.Intent.Key()))
+	if at, failed := s.Turns.Memory(g.Intent.Key()); !at.IsZero() || failed > 0 {
 		if v.FailedReads = failed; !at.IsZero() {
 			v.LastObservedAt = &at
 		}
@@ -67,7 +67,7 @@ func shownPorts(r fleet.Region, in fleet.Intent) map[string]int {
 func (s *Server) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return s.view.CatchUp(ctx)
+	return s.View.CatchUp(ctx)
 }
 
 type getServerInput struct {
@@ -144,7 +144,7 @@ func (s *Server) readServer(ctx context.Context, key fleet.ServerKey, observe bo
 			case <-within.Done():
 			}
 		}()
-		if err := s.turns.ObserveNow(within, key); err != nil {
+		if err := s.Turns.ObserveNow(within, key); err != nil {
 			if ctx.Err() != nil {
 				return fleet.ServerView{}, err
 			}
@@ -166,7 +166,7 @@ func (s *Server) gather(ctx context.Context, key fleet.ServerKey) (fleet.Gathere
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return s.records.Gather(ctx, key)
+	return s.Records.Gather(ctx, key)
 }
 
 // plainName says that nothing can have a name that no key can hold.
@@ -225,7 +225,7 @@ func (s *Server) listServers(ctx context.Context, in *listServersInput) (*listSe
 			return nil, err
 		}
 		visible := visible(ctx)
-		list, _ := s.view.Servers(func(k fleet.ServerKey) bool {
+		list, _ := s.View.Servers(func(k fleet.ServerKey) bool {
 			return visible(k.Account) && (in.Account == "" || k.Account == in.Account) && (in.Region == "" || k.Region == in.Region)
 		})
 		if in.Verdict == "" {

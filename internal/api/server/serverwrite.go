@@ -35,7 +35,7 @@ func (s *Server) putServer(ctx context.Context, in *putServerInput) (*putOutput[
 		return nil, err
 	}
 	req.Again = in.Again
-	r, err := s.declare.Server(ctx, req, declared)
+	r, err := s.Declare.Server(ctx, req, declared)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *Server) adopt(ctx context.Context, in *adoptInput) (*putOutput[fleet.Se
 		return nil, err
 	}
 	req := declare.Request{By: caller(ctx), DryRun: in.DryRun}
-	r, err := s.declare.Adopt(ctx, req, in.key(), declare.Adoption{ImageTag: named.ImageTag, Containers: named.Containers})
+	r, err := s.Declare.Adopt(ctx, req, in.key(), declare.Adoption{ImageTag: named.ImageTag, Containers: named.Containers})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serv
 	if _, err := s.gather(ctx, in.key()); err != nil {
 		return nil, err
 	}
-	g, err := s.declare.Destroy(ctx, req, in.key())
+	g, err := s.Declare.Destroy(ctx, req, in.key())
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Server) redeploy(ctx context.Context, in *redeployInput) (*deploymentOu
 	if err := plainName("server "+key.String(), key.Account, key.Region); err != nil {
 		return nil, err
 	}
-	r, err := s.declare.Redeploy(ctx, req, key, in.Key)
+	r, err := s.Declare.Redeploy(ctx, req, key, in.Key)
 	if err != nil {
 		return nil, err
 	}

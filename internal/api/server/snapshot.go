@@ -18,18 +18,18 @@ const snapshotPace = 30 * time.Second
 // getSnapshot streams all records. Where that breaks off in the middle so does the
 // connection, and the trailer is missing: nobody takes a part for the whole.
 func (s *Server) getSnapshot(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
-	if _, err := s.records.Revision(ctx); err != nil {
+	if _, err := s.Records.Revision(ctx); err != nil {
 		return nil, err // while it can still be said as a problem
 	}
 	return &huma.StreamResponse{Body: func(h huma.Context) {
 		h.SetHeader("Content-Type", api.ContentTypeSnapshot)
 		_, w := humago.Unwrap(h)
-		info, err := s.records.Save(h.Context(), pacedWriter{h.BodyWriter(), http.NewResponseController(w)})
+		info, err := s.Records.Save(h.Context(), pacedWriter{h.BodyWriter(), http.NewResponseController(w)})
 		if err != nil {
-			s.log.Error("a snapshot broke off", "request", requestID(h.Context()), "error", err)
+			s.Logger.Error("a snapshot broke off", "request", requestID(h.Context()), "error", err)
 			panic(http.ErrAbortHandler)
 		}
-		s.log.Info("a snapshot was saved", "request", requestID(h.Context()), "revision", info.Revision, "records", info.Records)
+		s.Logger.Info("a snapshot was saved", "request", requestID(h.Context()), "revision", info.Revision, "records", info.Records)
 	}}, nil
 }
 

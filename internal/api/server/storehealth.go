@@ -17,7 +17,7 @@ func (s *Server) storeHealth(ctx context.Context) (*api.StoreHealth, api.DaemonC
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	c := api.DaemonCondition{Type: api.ConditionStoreHealthy, Status: fleet.True, Reason: api.ReasonHealthy, Message: "the store answers and has room"}
-	h, err := s.records.Store().Health(ctx)
+	h, err := s.Records.Store().Health(ctx)
 	if err != nil {
 		c.Status, c.Reason, c.Message = fleet.Unknown, api.ReasonStoreUnreachable, "the store does not say how it is: "+err.Error()
 		return nil, c

@@ -37,7 +37,7 @@ func (s *Server) waitServers(ctx context.Context, region, wait, after string) (a
 		return s.hold(ctx, s.shares.answers, answerTakes)
 	}
 	if !known {
-		list, _ := s.view.Servers(of)
+		list, _ := s.View.Servers(of)
 		for _, g := range list {
 			if err := put(g); err != nil {
 				return api.ServerChanges{}, err
@@ -46,7 +46,7 @@ func (s *Server) waitServers(ctx context.Context, region, wait, after string) (a
 		return out, nil
 	}
 	for _, k := range keys {
-		if g, ok := s.view.Server(k); ok {
+		if g, ok := s.View.Server(k); ok {
 			if err := put(g); err != nil {
 				return api.ServerChanges{}, err
 			}
