@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -35,6 +34,7 @@ type call struct {
 	unwritten  int      // refusals before it that are not in the audit log
 	unaudited  bool     // it is one of those
 	leave      []func() // gives back what it holds of shares
+	answer     *heldWriter
 }
 
 // callOf returns the call of a request, an empty one outside of any.
@@ -66,10 +66,11 @@ func changing(method string) bool {
 func (s *Server) withAudit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		held := &heldWriter{ResponseWriter: w, held: changing(r.Method), status: http.StatusOK}
+		callOf(r.Context()).answer = held
 		before := w.Header().Clone()
 		if held.held {
 			if err := s.Audit.Ready(); err != nil && !revokes(r) {
-				writeProblem(w, r, unwritable(err, "nothing was changed"))
+				writeProblem(w, newProblem(r.Context(), unwritable(err, "nothing was changed")))
 				return
 			}
 		}
@@ -94,7 +95,7 @@ func (s *Server) withAudit(next http.Handler) http.Handler {
 			} else {
 				s.logins.untold(refusals{sourceOf(r.RemoteAddr), c.unwritten}) // the line that would have told them is lost
 			}
-			writeProblem(w, r, unwritable(err, what))
+			writeProblem(w, newProblem(r.Context(), unwritable(err, what)))
 			return
 		}
 		held.release()
@@ -118,9 +119,8 @@ func (s *Server) revoked(r *http.Request, status int) bool {
 	return true
 }
 
-func unwritable(err error, what string) api.Problem {
-	return api.Problem{Status: http.StatusServiceUnavailable, Code: fleet.CodeUnavailable,
-		Detail: "kurad cannot write its audit log: " + err.Error() + "; " + what + ". Free the disk, or start kurad with another --audit-log"}
+func unwritable(err error, what string) error {
+	return fleet.Errorf(fleet.CodeUnavailable, "kurad cannot write its audit log: %v; %s. Free the disk, or start kurad with another --audit-log", err, what)
 }
 
 // writeDown writes the line of a call. Of the query only what changes the meaning of a

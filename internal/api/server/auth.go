@@ -129,11 +129,11 @@ func (s *Server) withLogin(mux *http.ServeMux, next http.Handler) http.Handler {
 		}
 		if err != nil {
 			w.Header().Set("Connection", "close")
-			writeProblem(w, r, s.fail(r.Context(), err).Problem)
+			writeProblem(w, s.fail(r.Context(), err))
 			return
 		}
 		if err := s.hold(r.Context(), s.shares.requests, 1); err != nil {
-			writeProblem(w, r, s.fail(r.Context(), err).Problem)
+			writeProblem(w, s.fail(r.Context(), err))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"math"
 	"net/http"
 	"net/netip"
@@ -204,9 +203,8 @@ func (r refusals) String() string {
 }
 
 // tooMany refuses a call of an address from which too many logins failed.
-func (s *Server) tooMany(c *call, source string, wait time.Duration) error {
+func (s *Server) tooMany(c *call, source string, wait time.Duration) *fleet.Error {
 	c.retryAfter = int(math.Ceil(wait.Seconds()))
 	c.unaudited = !s.logins.refused(source)
-	return &fleet.Error{Code: api.CodeRateLimited, Message: fmt.Sprintf(
-		"too many logins from this address failed; try again in %d seconds, with a token that is valid (kurad token list shows those there are)", c.retryAfter)}
+	return fleet.Errorf(api.CodeRateLimited, "too many logins from this address failed; try again in %d seconds, with a token that is valid (kurad token list shows those there are)", c.retryAfter)
 }

@@ -38,7 +38,6 @@ func (s *Server) withRequestID(next http.Handler) http.Handler {
 // broken connection: a half answer must not look like a whole one.
 func (s *Server) withRecover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tracked := &trackedWriter{ResponseWriter: w}
 		defer func() {
 			p := recover()
 			if p == nil {
@@ -47,41 +46,16 @@ func (s *Server) withRecover(next http.Handler) http.Handler {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
-			if tracked.begun {
+			if callOf(r.Context()).answer.begun {
 				s.Logger.Error("request panicked in the middle of its answer", "request", requestID(r.Context()), "panic", p)
 				panic(http.ErrAbortHandler)
 			}
 			s.Logger.Error("request panicked", "request", requestID(r.Context()), "method", r.Method, "path", withoutSecret(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
-			writeProblem(w, r, api.Problem{Status: http.StatusInternalServerError, Code: fleet.CodeInternal,
-				Detail: "kurad failed to answer; its log says why under request " + requestID(r.Context())})
+			writeProblem(w, newProblem(r.Context(), kuradsFault(r.Context())))
 		}()
-		next.ServeHTTP(tracked, r)
+		next.ServeHTTP(w, r)
 	})
 }
-
-// trackedWriter knows whether an answer has begun, and with which status.
-type trackedWriter struct {
-	http.ResponseWriter
-	begun  bool
-	status int
-}
-
-func (w *trackedWriter) WriteHeader(status int) {
-	if !w.begun {
-		w.begun, w.status = true, status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *trackedWriter) Write(b []byte) (int, error) {
-	if !w.begun {
-		w.begun, w.status = true, http.StatusOK
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap serves http.ResponseController.
-func (w *trackedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // withEnvironment refuses requests that were made for another environment: nothing is
 // read or written by a client that has the wrong daemon before it.
@@ -90,13 +64,13 @@ func (s *Server) withEnvironment(next http.Handler) http.Handler {
 		want := r.Header.Get(api.HeaderEnvironment)
 		if want != "" && want != s.Environment.Name {
 			c := callOf(r.Context())
+			err := fleet.Errorf(api.CodeWrongEnvironment, "this kurad serves environment %q and the request is for another one; set the endpoint of that environment's kurad, or the environment of this one", s.Environment.Name)
 			if wait := s.logins.wait(r.RemoteAddr); wait > 0 {
-				writeProblem(w, r, api.NewProblem(s.tooMany(c, r.RemoteAddr, wait), c.id))
-				return
+				err = s.tooMany(c, r.RemoteAddr, wait)
+			} else {
+				s.failed(c, r.RemoteAddr)
 			}
-			s.failed(c, r.RemoteAddr)
-			writeProblem(w, r, api.Problem{Status: http.StatusMisdirectedRequest, Code: api.CodeWrongEnvironment,
-				Detail: "this kurad serves environment \"" + s.Environment.Name + "\" and the request is for another one; set the endpoint of that environment's kurad, or the environment of this one"})
+			writeProblem(w, newProblem(r.Context(), err))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -127,7 +101,7 @@ func (s *Server) readBody(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if err != nil {
-		writeProblem(w, r, api.Problem{Status: http.StatusBadRequest, Code: fleet.CodeInvalid, Detail: "the body broke off before its end; send the request again"})
+		writeProblem(w, newProblem(r.Context(), fleet.Errorf(fleet.CodeInvalid, "the body broke off before its end; send the request again")).as(http.StatusBadRequest))
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -158,19 +132,18 @@ func (s *Server) withRoute(mux *http.ServeMux) http.Handler {
 		}
 		probe := &discarded{header: http.Header{}}
 		mux.ServeHTTP(probe, r)
-		p := noRoute(r)
-		if probe.status == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", probe.header.Get("Allow"))
-			p.Status = http.StatusMethodNotAllowed
-			p.Detail = r.URL.Path + " does not take " + r.Method + "; it takes " + probe.header.Get("Allow")
+		if probe.status != http.StatusMethodNotAllowed {
+			writeProblem(w, noRoute(r))
+			return
 		}
-		writeProblem(w, r, p)
+		allowed := probe.header.Get("Allow")
+		w.Header().Set("Allow", allowed)
+		writeProblem(w, newProblem(r.Context(), fleet.Errorf(api.CodeNoRoute, "%s does not take %s; it takes %s", r.URL.Path, r.Method, allowed)).as(probe.status))
 	})
 }
 
-func noRoute(r *http.Request) api.Problem {
-	return api.Problem{Status: http.StatusNotFound, Code: api.CodeNoRoute,
-		Detail: "this kurad has no route " + r.Method + " " + r.URL.Path + "; see /v1/openapi.json for those it has"}
+func noRoute(r *http.Request) *problem {
+	return newProblem(r.Context(), fleet.Errorf(api.CodeNoRoute, "this kurad has no route %s %s; see /v1/openapi.json for those it has", r.Method, r.URL.Path))
 }
 
 // discarded keeps the status and the headers of an answer.

@@ -43,27 +43,38 @@ func (p *problem) GetHeaders() http.Header {
 // fail turns an error of a handler into its problem. A fault of kurad is logged here,
 // and only here: the answer names the request under which it was.
 func (s *Server) fail(ctx context.Context, err error) *problem {
-	id := requestID(ctx)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = fleet.Errorf(fleet.CodeUnavailable, "the client went away")
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		err = fleet.Errorf(fleet.CodeUnavailable, "kurad's store did not answer in time; try again")
 	} else if fleet.CodeOf(err) == fleet.CodeInternal {
-		s.Logger.Error("request failed", "request", id, "error", err)
-		err = fleet.Errorf(fleet.CodeInternal, "kurad failed to answer; its log says why under request %s", id)
+		s.Logger.Error("request failed", "request", requestID(ctx), "error", err)
+		err = kuradsFault(ctx)
 	}
-	return newProblem(ctx, api.NewProblem(err, id))
+	return newProblem(ctx, err)
+}
+
+// kuradsFault is all that is said of a fault of kurad.
+func kuradsFault(ctx context.Context) error {
+	return fleet.Errorf(fleet.CodeInternal, "kurad failed to answer; its log says why under request %s", requestID(ctx))
 }
 
 // maxDetail bounds the text of a problem, in bytes (G8).
 const maxDetail = 4 << 10
 
-// newProblem notes with the call what it is answered.
-func newProblem(ctx context.Context, p api.Problem) *problem {
-	p.Detail = fleet.Cut(p.Detail, maxDetail) // it may quote what was sent
+// newProblem returns what a call is answered, and notes it with the call.
+func newProblem(ctx context.Context, err error) *problem {
 	c := callOf(ctx)
+	p := &problem{api.NewProblem(err, c.id), c.retryAfter}
+	p.Detail = fleet.Cut(p.Detail, maxDetail) // it may quote what was sent
 	c.code, c.detail = p.Code, p.Detail
-	return &problem{p, c.retryAfter}
+	return p
+}
+
+// as gives a problem another status than that of its code.
+func (p *problem) as(status int) *problem {
+	p.Status, p.Title = status, http.StatusText(status)
+	return p
 }
 
 // asProblem is a huma transformer: what huma itself finds wrong with a request
@@ -80,14 +91,11 @@ func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	case m.Status >= 500:
 		code = fleet.CodeInternal
 	}
-	p := api.Problem{
-		Type: "about:blank", Title: http.StatusText(m.Status), Status: m.Status,
-		Detail: m.Detail, Code: code, RequestID: requestID(ctx.Context()),
-	}
+	detail := m.Detail
 	if len(m.Errors) > 0 {
-		p.Detail = "the request is not valid: " + describe(m.Errors)
+		detail = "the request is not valid: " + describe(m.Errors)
 	}
-	return newProblem(ctx.Context(), p).Problem, nil
+	return newProblem(ctx.Context(), &fleet.Error{Code: code, Message: detail}).as(m.Status).Problem, nil
 }
 
 // describe says of parameters, which no JSON pointer can name, what is wrong.
@@ -109,13 +117,11 @@ func describe(details []*huma.ErrorDetail) string {
 }
 
 // writeProblem answers outside of any route.
-func writeProblem(w http.ResponseWriter, r *http.Request, p api.Problem) {
-	p.RequestID = requestID(r.Context())
-	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
-	for name, values := range newProblem(r.Context(), p).GetHeaders() {
+func writeProblem(w http.ResponseWriter, p *problem) {
+	for name, values := range p.GetHeaders() {
 		w.Header()[name] = values
 	}
 	w.Header().Set("Content-Type", api.ContentTypeProblem)
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p)
+	_ = json.NewEncoder(w).Encode(p.Problem)
 }

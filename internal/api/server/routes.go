@@ -189,7 +189,7 @@ func (m *verbMux) HandleFunc(pattern string, h func(http.ResponseWriter, *http.R
 			verb := value[cut+1:]
 			h, ok := m.verbs[base][verb]
 			if cut < 0 || !ok {
-				writeProblem(w, r, noRoute(r))
+				writeProblem(w, noRoute(r))
 				return
 			}
 			r.SetPathValue(wildcard, value[:cut])
