@@ -14,9 +14,9 @@ import (
 const namespaceWithin = 5 * time.Second
 
 // listNamespaces shows which namespaces of clusters are observed, and which are there now.
-func (s *Server) listNamespaces(ctx context.Context, in *NewestInput) (*listOutput[api.Namespace], error) {
+func (s *Server) listNamespaces(ctx context.Context, in *NewestInput) (out api.List[api.Namespace], err error) {
 	if err := s.catchUp(ctx); err != nil {
-		return nil, err
+		return out, err
 	}
 	all := s.namespaces()
 	var looks sync.WaitGroup
@@ -24,7 +24,7 @@ func (s *Server) listNamespaces(ctx context.Context, in *NewestInput) (*listOutp
 		looks.Go(func() { s.lookAtNamespace(ctx, &all[i]) })
 	}
 	looks.Wait()
-	return &listOutput[api.Namespace]{api.List[api.Namespace]{Items: all[:min(len(all), in.Limit)]}}, nil
+	return api.List[api.Namespace]{Items: all[:min(len(all), in.Limit)]}, nil
 }
 
 // namespaces are those that were observed, and those that regions name, by cluster and name.

@@ -8,17 +8,15 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
 
-type listOutput[T any] struct{ Body api.List[T] }
-
 // listAll answers with a page of a collection.
-func listAll[T, W any](ctx context.Context, s *Server, in PageInput, list lister[T], show func(store.Versioned[T]) W) (*listOutput[W], error) {
+func listAll[T, W any](ctx context.Context, s *Server, in PageInput, list lister[T], show func(store.Versioned[T]) W) (page api.List[W], err error) {
 	o, err := s.pageOptions(in)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	page := api.List[W]{Items: []W{}}
+	page.Items = []W{}
 	size := 0
 	for step := firstStep; ; step *= 2 { // so that little more is read than the page may hold
 		left := o
@@ -26,14 +24,14 @@ func listAll[T, W any](ctx context.Context, s *Server, in PageInput, list lister
 		l, err := list(ctx, left)
 		part, err := pageOf(s, l, err, show)
 		if err != nil {
-			return nil, err
+			return api.List[W]{}, err
 		}
 		for _, item := range part.Items {
 			size += sizeOf(item)
 		}
 		page.Items, page.Next = append(page.Items, part.Items...), part.Next
 		if page.Next == "" || len(page.Items) >= o.Limit || size >= maxPage {
-			return &listOutput[W]{page}, nil
+			return page, nil
 		}
 		o.Revision, o.After = l.Revision, l.After
 	}

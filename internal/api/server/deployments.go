@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
@@ -18,19 +19,16 @@ type deploymentsInput struct {
 	NewestInput
 }
 
-func (s *Server) listDeployments(ctx context.Context, in *deploymentsInput) (*listOutput[fleet.Deployment], error) {
+func (s *Server) listDeployments(ctx context.Context, in *deploymentsInput) (page api.List[fleet.Deployment], err error) {
 	if _, err := s.gather(ctx, in.key()); err != nil {
-		return nil, err
+		return page, err
 	}
 	// The store keeps a bounded number of them: one page, newest first.
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	l, err := s.Records.Deployments(ctx, in.key(), store.PageOptions{})
-	page, err := pageOf(s, l, err, func(v store.Versioned[fleet.Deployment]) fleet.Deployment { return v.Value })
-	if err != nil {
-		return nil, err
-	}
+	page, err = pageOf(s, l, err, func(v store.Versioned[fleet.Deployment]) fleet.Deployment { return v.Value })
 	slices.Reverse(page.Items)
 	page.Items = page.Items[:min(len(page.Items), in.Limit)]
-	return &listOutput[fleet.Deployment]{page}, nil
+	return page, err
 }

@@ -39,18 +39,18 @@ const (
 // servers that is not being destroyed and whose name is ours, and the endpoints that
 // were declared, those that answer first. There is no mirror of this to keep in step:
 // two owners of one url are two endpoints, and the end of one leaves the other's (L19).
-func (s *Server) listEndpoints(ctx context.Context, in *struct{ IDPath }) (*listOutput[api.Endpoint], error) {
+func (s *Server) listEndpoints(ctx context.Context, in *struct{ IDPath }) (out api.List[api.Endpoint], err error) {
 	if _, err := s.accounts().read(ctx, in.names()); err != nil {
-		return nil, err
+		return out, err
 	}
 	if err := s.catchUp(ctx); err != nil {
-		return nil, err
+		return out, err
 	}
 	all := append(s.derivedEndpoints(in.ID), s.declaredEndpoints(in.ID)...)
 	slices.SortStableFunc(all, func(a, b resolved) int { return cmp.Compare(a.rank(), b.rank()) })
-	out := &listOutput[api.Endpoint]{api.List[api.Endpoint]{Items: []api.Endpoint{}}}
+	out.Items = []api.Endpoint{}
 	for _, e := range all {
-		out.Body.Items = append(out.Body.Items, e.Endpoint)
+		out.Items = append(out.Items, e.Endpoint)
 	}
 	return out, nil
 }

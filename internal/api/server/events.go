@@ -27,8 +27,6 @@ type eventsInput struct {
 // eventsBody is a list, or what happened after a cursor where the request waits.
 type eventsBody = oneOf[api.List[fleet.Event], api.EventChanges]
 
-type listEventsOutput struct{ Body eventsBody }
-
 // happened is an event with its place among all: first by the revision that stored it.
 type happened = store.Versioned[fleet.Event]
 
@@ -36,18 +34,18 @@ func inOrder(a, b happened) int {
 	return cmp.Or(cmp.Compare(a.Revision, b.Revision), a.Value.At.Compare(b.Value.At), cmp.Compare(a.Generation, b.Generation))
 }
 
-func (s *Server) listEvents(ctx context.Context, in *eventsInput) (*listEventsOutput, error) {
+func (s *Server) listEvents(ctx context.Context, in *eventsInput) (eventsBody, error) {
 	visible := visible(ctx)
 	of := func(k fleet.ServerKey) bool {
 		return visible(k.Account) && (in.Account == "" || k.Account == in.Account) && (in.Region == "" || k.Region == in.Region)
 	}
 	if in.Wait != "" || in.After != "" {
 		changes, err := s.waitEvents(ctx, in, of)
-		return &listEventsOutput{eventsBody{changes}}, err
+		return eventsBody{changes}, err
 	}
 	events, _, err := s.newestEvents(ctx, in.Limit, of)
 	slices.Reverse(events)
-	return &listEventsOutput{eventsBody{api.List[fleet.Event]{Items: values(events)}}}, err
+	return eventsBody{api.List[fleet.Event]{Items: values(events)}}, err
 }
 
 // waitEvents answers the long poll of events. A cursor is a revision of the store, so it

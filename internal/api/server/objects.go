@@ -104,8 +104,6 @@ type (
 	}
 )
 
-type objectOutput[T any] struct{ Body T }
-
 type putOutput[T any] struct {
 	Status int
 	Body   api.Written[T]
@@ -142,10 +140,10 @@ func (o objects[T, W]) read(ctx context.Context, names []string) (store.Versione
 }
 
 // getObject answers with one object.
-func getObject[I interface{ names() []string }, T, W any](o objects[T, W]) func(context.Context, *I) (*objectOutput[W], error) {
-	return func(ctx context.Context, in *I) (*objectOutput[W], error) {
+func getObject[I interface{ names() []string }, T, W any](o objects[T, W]) func(context.Context, *I) (W, error) {
+	return func(ctx context.Context, in *I) (W, error) {
 		v, err := o.read(ctx, (*in).names())
-		return &objectOutput[W]{o.show(v)}, err
+		return o.show(v), err
 	}
 }
 
@@ -213,7 +211,7 @@ func (s *Server) accounts() objects[fleet.Account, api.Account] {
 	}
 }
 
-func (s *Server) listAccounts(ctx context.Context, in *PageInput) (*listOutput[api.Account], error) {
+func (s *Server) listAccounts(ctx context.Context, in *PageInput) (api.List[api.Account], error) {
 	return listAll(ctx, s, *in, seen(ctx, s.Records.Accounts, func(a fleet.Account) string { return a.ID }), s.accounts().show)
 }
 
@@ -232,7 +230,7 @@ func (s *Server) templates() objects[fleet.HostTemplate, api.HostTemplate] {
 	}
 }
 
-func (s *Server) listTemplates(ctx context.Context, in *PageInput) (*listOutput[api.HostTemplate], error) {
+func (s *Server) listTemplates(ctx context.Context, in *PageInput) (api.List[api.HostTemplate], error) {
 	return listAll(ctx, s, *in, s.Records.Templates, s.templates().show)
 }
 
@@ -246,7 +244,7 @@ func (s *Server) regions() objects[fleet.Region, api.Region] {
 	}
 }
 
-func (s *Server) listRegions(ctx context.Context, in *PageInput) (*listOutput[api.Region], error) {
+func (s *Server) listRegions(ctx context.Context, in *PageInput) (api.List[api.Region], error) {
 	return listAll(ctx, s, *in, s.Records.Regions, s.regions().show)
 }
 
@@ -271,13 +269,13 @@ type listCacheEndpointsInput struct {
 	Technology string `query:"technology" maxLength:"63"`
 }
 
-func (s *Server) listCacheEndpoints(ctx context.Context, in *listCacheEndpointsInput) (*listOutput[api.CacheEndpoint], error) {
+func (s *Server) listCacheEndpoints(ctx context.Context, in *listCacheEndpointsInput) (out api.List[api.CacheEndpoint], err error) {
 	if in.Account != "" {
 		if err := plainName("account "+in.Account, in.Account); err != nil {
-			return nil, err
+			return out, err
 		}
 		if !visible(ctx)(in.Account) {
-			return &listOutput[api.CacheEndpoint]{api.List[api.CacheEndpoint]{Items: []api.CacheEndpoint{}}}, nil
+			return api.List[api.CacheEndpoint]{Items: []api.CacheEndpoint{}}, nil
 		}
 	}
 	// A page may hold less than its limit, for the store does not know technologies.

@@ -10,14 +10,12 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-type orphansOutput struct{ Body api.Orphans }
-
 // listOrphans lists containers and KuraInstances with labels of this environment that belong
 // to no declared server: left by a record that was lost or abandoned. Listing them changes
 // nothing.
-func (s *Server) listOrphans(ctx context.Context, _ *struct{}) (*orphansOutput, error) {
+func (s *Server) listOrphans(ctx context.Context, _ *struct{}) (api.Orphans, error) {
 	if err := s.catchUp(ctx); err != nil {
-		return nil, err
+		return api.Orphans{}, err
 	}
 	// The listings first: a server that is declared meanwhile has no orphans.
 	listings, kube := s.Turns.Listings(), s.Turns.KubeListings()
@@ -34,7 +32,7 @@ func (s *Server) listOrphans(ctx context.Context, _ *struct{}) (*orphansOutput, 
 	for _, target := range l.namespaces(kube) {
 		l.namespace(target, kube, s.Runtimes.Clusters())
 	}
-	return &orphansOutput{l.out}, nil
+	return l.out, nil
 }
 
 // lost collects what belongs to no declared server.

@@ -7,11 +7,11 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 )
 
-func (s *Server) listTokens(ctx context.Context, in *NewestInput) (*listOutput[api.TokenInfo], error) {
+func (s *Server) listTokens(ctx context.Context, in *NewestInput) (api.List[api.TokenInfo], error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	all, err := s.Tokens.List(ctx) // a bounded number: one page
-	return &listOutput[api.TokenInfo]{api.List[api.TokenInfo]{Items: all[:min(len(all), in.Limit)]}}, err
+	return api.List[api.TokenInfo]{Items: all[:min(len(all), in.Limit)]}, err
 }
 
 // writeTimeout bounds a write of a token as a whole.
@@ -23,29 +23,29 @@ type issuedToken struct {
 	Token string `json:"token"`
 }
 
-func (s *Server) listAnchors(ctx context.Context, _ *struct{}) (*listOutput[api.AuditAnchor], error) {
+func (s *Server) listAnchors(ctx context.Context, _ *struct{}) (api.List[api.AuditAnchor], error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	anchors, err := s.Records.Anchors(ctx) // a bounded number: one page
-	out := &listOutput[api.AuditAnchor]{api.List[api.AuditAnchor]{Items: []api.AuditAnchor{}}}
+	out := api.List[api.AuditAnchor]{Items: []api.AuditAnchor{}}
 	for _, log := range sortedKeys(anchors) {
 		a := anchors[log]
-		out.Body.Items = append(out.Body.Items, api.AuditAnchor{Log: log, AuditAnchor: a.Value, WrittenAt: a.UpdatedAt})
+		out.Items = append(out.Items, api.AuditAnchor{Log: log, AuditAnchor: a.Value, WrittenAt: a.UpdatedAt})
 	}
 	return out, err
 }
 
 type createTokenInput struct{ Body[api.TokenRequest] }
 
-func (s *Server) createToken(ctx context.Context, in *createTokenInput) (*objectOutput[issuedToken], error) {
+func (s *Server) createToken(ctx context.Context, in *createTokenInput) (out issuedToken, err error) {
 	r, err := in.value()
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	made, secret, err := s.Tokens.Create(ctx, caller(ctx).Name, r)
-	return &objectOutput[issuedToken]{issuedToken{made, secret.Reveal()}}, err
+	return issuedToken{made, secret.Reveal()}, err
 }
 
 func (s *Server) revokeToken(ctx context.Context, in *struct{ IDPath }) (*struct{}, error) {

@@ -30,53 +30,53 @@ type route struct {
 func (s *Server) register() {
 	const read, write, admin = fleet.ScopeRead, fleet.ScopeWrite, fleet.ScopeAdmin
 
-	handle(s, route{"live", "GET", "/healthz", scopePublic, ofNone, "The process answers.", 0}, s.healthz)
-	handle(s, route{"ready", "GET", "/readyz", scopePublic, ofNone, "The store answers and the daemon serves.", 0}, s.readyz)
-	handle(s, route{"version", "GET", "/v1/version", read, ofNone, "Which daemon this is: environment, suffixes, version, capabilities.", 0}, s.getVersion)
-	handle(s, route{"openapi", "GET", "/v1/openapi.json", read, ofNone, "This document.", 0}, s.getOpenAPI)
+	answer(s, route{"live", "GET", "/healthz", scopePublic, ofNone, "The process answers.", 0}, s.healthz)
+	answer(s, route{"ready", "GET", "/readyz", scopePublic, ofNone, "The store answers and the daemon serves.", 0}, s.readyz)
+	answer(s, route{"version", "GET", "/v1/version", read, ofNone, "Which daemon this is: environment, suffixes, version, capabilities.", 0}, s.getVersion)
+	answer(s, route{"openapi", "GET", "/v1/openapi.json", read, ofNone, "This document.", 0}, s.getOpenAPI)
 
-	handle(s, route{"list-accounts", "GET", "/v1/accounts", read, ofListed, "All accounts, by id.", 0}, s.listAccounts)
-	handle(s, route{"get-account", "GET", "/v1/accounts/{id}", read, ofID, "One account.", 0}, getObject[IDPath](s.accounts()))
+	answer(s, route{"list-accounts", "GET", "/v1/accounts", read, ofListed, "All accounts, by id.", 0}, s.listAccounts)
+	answer(s, route{"get-account", "GET", "/v1/accounts/{id}", read, ofID, "One account.", 0}, getObject[IDPath](s.accounts()))
 	handle(s, route{"put-account", "PUT", "/v1/accounts/{id}", write, ofID, "Declare an account. A new handle moves the hosts of its servers.", 0}, putObject[putAccountInput](s.accounts()))
 	handle(s, route{"delete-account", "DELETE", "/v1/accounts/{id}", write, ofID, "Remove an account that has no servers.", http.StatusNoContent}, deleteObject[deleteIDInput](s.accounts()))
-	handle(s, route{"list-endpoints", "GET", "/v1/accounts/{id}/endpoints", read, ofID, "What clients of the account use, those that answer first.", 0}, s.listEndpoints)
+	answer(s, route{"list-endpoints", "GET", "/v1/accounts/{id}/endpoints", read, ofID, "What clients of the account use, those that answer first.", 0}, s.listEndpoints)
 
-	handle(s, route{"list-cache-endpoints", "GET", "/v1/cache-endpoints", read, ofListed, "All declared cache endpoints, by account and key.", 0}, s.listCacheEndpoints)
-	handle(s, route{"get-cache-endpoint", "GET", "/v1/cache-endpoints/{account}/{key}", read, ofAccount, "One declared cache endpoint.", 0}, getObject[EndpointPath](s.cacheEndpoints()))
+	answer(s, route{"list-cache-endpoints", "GET", "/v1/cache-endpoints", read, ofListed, "All declared cache endpoints, by account and key.", 0}, s.listCacheEndpoints)
+	answer(s, route{"get-cache-endpoint", "GET", "/v1/cache-endpoints/{account}/{key}", read, ofAccount, "One declared cache endpoint.", 0}, getObject[EndpointPath](s.cacheEndpoints()))
 	handle(s, route{"put-cache-endpoint", "PUT", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Declare a cache endpoint.", 0}, putObject[putCacheEndpointInput](s.cacheEndpoints()))
 	handle(s, route{"delete-cache-endpoint", "DELETE", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Remove a declared cache endpoint.", http.StatusNoContent}, deleteObject[deleteEndpointInput](s.cacheEndpoints()))
 
-	handle(s, route{"list-host-templates", "GET", "/v1/host-templates", read, ofNone, "All host templates, by name.", 0}, s.listTemplates)
-	handle(s, route{"get-host-template", "GET", "/v1/host-templates/{name}", read, ofNone, "One host template.", 0}, getObject[NamePath](s.templates()))
+	answer(s, route{"list-host-templates", "GET", "/v1/host-templates", read, ofNone, "All host templates, by name.", 0}, s.listTemplates)
+	answer(s, route{"get-host-template", "GET", "/v1/host-templates/{name}", read, ofNone, "One host template.", 0}, getObject[NamePath](s.templates()))
 	handle(s, route{"put-host-template", "PUT", "/v1/host-templates/{name}", write, ofNone, "Declare a host template. A new pattern moves the hosts of the servers that use it.", 0}, putObject[putTemplateInput](s.templates()))
 	handle(s, route{"delete-host-template", "DELETE", "/v1/host-templates/{name}", write, ofNone, "Remove a host template that no region names.", http.StatusNoContent}, deleteObject[deleteNameInput](s.templates()))
 
-	handle(s, route{"list-regions", "GET", "/v1/regions", read, ofNone, "All regions, by name.", 0}, s.listRegions)
-	handle(s, route{"get-region", "GET", "/v1/regions/{name}", read, ofNone, "One region.", 0}, getObject[NamePath](s.regions()))
+	answer(s, route{"list-regions", "GET", "/v1/regions", read, ofNone, "All regions, by name.", 0}, s.listRegions)
+	answer(s, route{"get-region", "GET", "/v1/regions/{name}", read, ofNone, "One region.", 0}, getObject[NamePath](s.regions()))
 	handle(s, route{"put-region", "PUT", "/v1/regions/{name}", write, ofNone, "Declare a region. Its servers follow within max_unsettled.", 0}, putObject[putRegionInput](s.regions()))
 	handle(s, route{"delete-region", "DELETE", "/v1/regions/{name}", write, ofNone, "Remove a region in which no server is.", http.StatusNoContent}, deleteObject[deleteNameInput](s.regions()))
 
-	handle(s, route{"list-servers", "GET", "/v1/servers", read, ofListed, "Servers, by region and account; with wait, what changed in a region.", 0}, s.listServers)
+	answer(s, route{"list-servers", "GET", "/v1/servers", read, ofListed, "Servers, by region and account; with wait, what changed in a region.", 0}, s.listServers)
 	handle(s, route{"get-server", "GET", "/v1/servers/{account}/{region}", read, ofAccount, "One server; with wait, once it has changed; with observe=now, after a fresh look.", 0}, s.getServer)
 	handle(s, route{"put-server", "PUT", "/v1/servers/{account}/{region}", write, ofAccount, "Declare a server.", 0}, s.putServer)
-	handle(s, route{"delete-server", "DELETE", "/v1/servers/{account}/{region}", write, ofAccount, "Ask for the destruction of a server; it is gone once reading it answers 404.", http.StatusAccepted}, s.deleteServer)
+	answer(s, route{"delete-server", "DELETE", "/v1/servers/{account}/{region}", write, ofAccount, "Ask for the destruction of a server; it is gone once reading it answers 404.", http.StatusAccepted}, s.deleteServer)
 	handle(s, route{"redeploy-server", "POST", "/v1/servers/{account}/{region}:redeploy", write, ofAccount, "Make a new deployment of the present image.", 0}, s.redeploy)
 	handle(s, route{"adopt-server", "POST", "/v1/servers/{account}/{region}:adopt", write, ofUnlabelled, "Declare a server and take what runs already over as its own: containers without labels, or the KuraInstance of its name.", 0}, s.adopt)
-	handle(s, route{"list-deployments", "GET", "/v1/servers/{account}/{region}/deployments", read, ofAccount, "The kept deployments of a server, newest first.", 0}, s.listDeployments)
+	answer(s, route{"list-deployments", "GET", "/v1/servers/{account}/{region}/deployments", read, ofAccount, "The kept deployments of a server, newest first.", 0}, s.listDeployments)
 
-	handle(s, route{"list-events", "GET", "/v1/events", read, ofListed, "The newest events, newest first; with wait, what happened after a cursor.", 0}, s.listEvents)
+	answer(s, route{"list-events", "GET", "/v1/events", read, ofListed, "The newest events, newest first; with wait, what happened after a cursor.", 0}, s.listEvents)
 
-	handle(s, route{"list-orphans", "GET", "/v1/orphans", read, ofListed, "Containers and KuraInstances of this environment that belong to no declared server.", 0}, s.listOrphans)
+	answer(s, route{"list-orphans", "GET", "/v1/orphans", read, ofListed, "Containers and KuraInstances of this environment that belong to no declared server.", 0}, s.listOrphans)
 
-	handle(s, route{"list-clusters", "GET", "/v1/clusters", admin, ofDaemon, "Namespaces of Kubernetes clusters: which were observed, and which are there now.", 0}, s.listNamespaces)
+	answer(s, route{"list-clusters", "GET", "/v1/clusters", admin, ofDaemon, "Namespaces of Kubernetes clusters: which were observed, and which are there now.", 0}, s.listNamespaces)
 	handle(s, route{"accept-cluster", "POST", "/v1/clusters/{cluster}/{namespace}:accept", admin, ofDaemon, "Make the namespace that is there now the one that is observed: kurad acts in it from then on.", http.StatusNoContent}, s.acceptNamespace)
 
 	handle(s, route{"save-snapshot", "GET", "/v1/snapshot", admin, ofDaemon, "All records at one revision, for kurad snapshot restore.", 0}, s.getSnapshot)
 
-	handle(s, route{"list-audit-anchors", "GET", "/v1/audit-anchors", admin, ofDaemon, "Where the audit logs of all kurads of the store ended when that was last stored.", 0}, s.listAnchors)
+	answer(s, route{"list-audit-anchors", "GET", "/v1/audit-anchors", admin, ofDaemon, "Where the audit logs of all kurads of the store ended when that was last stored.", 0}, s.listAnchors)
 
-	handle(s, route{"list-tokens", "GET", "/v1/tokens", admin, ofDaemon, "All tokens, without their secrets.", 0}, s.listTokens)
-	handle(s, route{"create-token", "POST", "/v1/tokens", admin, ofDaemon, "Make a token; its secret is shown this once.", http.StatusCreated}, s.createToken)
+	answer(s, route{"list-tokens", "GET", "/v1/tokens", admin, ofDaemon, "All tokens, without their secrets.", 0}, s.listTokens)
+	answer(s, route{"create-token", "POST", "/v1/tokens", admin, ofDaemon, "Make a token; its secret is shown this once.", http.StatusCreated}, s.createToken)
 	handle(s, route{"revoke-token", "DELETE", "/v1/tokens/{id}", admin, ofDaemon, "End a token for good.", http.StatusNoContent}, s.revokeToken)
 }
 
@@ -105,6 +105,17 @@ func handle[I, O any](s *Server, r route, h func(context.Context, *I) (*O, error
 			return nil, s.fail(ctx, err)
 		}
 		return out, nil
+	})
+}
+
+// output is an answer that is nothing but its body.
+type output[B any] struct{ Body B }
+
+// answer registers a route whose answer is nothing but its body.
+func answer[I, B any](s *Server, r route, h func(context.Context, *I) (B, error)) {
+	handle(s, r, func(ctx context.Context, in *I) (*output[B], error) {
+		body, err := h(ctx, in)
+		return &output[B]{body}, err
 	})
 }
 
@@ -199,45 +210,39 @@ func (m *verbMux) HandleFunc(pattern string, h func(http.ResponseWriter, *http.R
 	m.verbs[base][verb] = h
 }
 
-type healthOutput struct {
-	Body struct {
-		Status string       `json:"status"`
-		Store  fleet.Reason `json:"store,omitempty" doc:"What is wrong with the store, of readyz."`
-	}
+// HealthOutputBody is how the process is; its name is that of a schema.
+type HealthOutputBody struct {
+	Status string       `json:"status"`
+	Store  fleet.Reason `json:"store,omitempty" doc:"What is wrong with the store, of readyz."`
 }
 
-func (s *Server) healthz(context.Context, *struct{}) (*healthOutput, error) {
-	out := &healthOutput{}
-	out.Body.Status = "ok"
-	return out, nil
+func (s *Server) healthz(context.Context, *struct{}) (HealthOutputBody, error) {
+	return HealthOutputBody{Status: "ok"}, nil
 }
 
-func (s *Server) readyz(ctx context.Context, _ *struct{}) (*healthOutput, error) {
+func (s *Server) readyz(ctx context.Context, _ *struct{}) (out HealthOutputBody, err error) {
 	if err := s.Ready(ctx); err != nil {
-		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: "kurad does not serve yet", Err: err}
+		return out, &fleet.Error{Code: fleet.CodeUnavailable, Message: "kurad does not serve yet", Err: err}
 	}
 	if d, stalled := s.Declare.Stalled(); stalled {
-		return nil, fleet.Errorf(fleet.CodeUnavailable, "no write has ended for %s: one does not give its turn back; restart kurad", d.Round(time.Second))
+		return out, fleet.Errorf(fleet.CodeUnavailable, "no write has ended for %s: one does not give its turn back; restart kurad", d.Round(time.Second))
 	}
 	if _, err := s.Records.Revision(ctx); err != nil {
-		return nil, err
+		return out, err
 	}
-	out := &healthOutput{}
-	out.Body.Status = "ready"
+	out.Status = "ready"
 	// A store that refuses writes still reads: whoever balances load must not take kurad out.
 	if _, healthy := s.storeHealth(ctx); healthy.Status != fleet.True {
-		out.Body.Store = healthy.Reason
+		out.Store = healthy.Reason
 	}
 	return out, nil
 }
 
-type versionOutput struct{ Body api.VersionInfo }
-
-func (s *Server) getVersion(ctx context.Context, _ *struct{}) (*versionOutput, error) {
+func (s *Server) getVersion(ctx context.Context, _ *struct{}) (api.VersionInfo, error) {
 	leader := api.Leader{Self: s.Leader.Leads()}
 	leader.URL, _ = s.Leader.Address(ctx) // unknown while the store does not answer
 	health, healthy := s.storeHealth(ctx)
-	return &versionOutput{api.VersionInfo{
+	return api.VersionInfo{
 		Environment: s.Environment.Name, Suffix: s.Environment.Suffix, Suffixes: s.Environment.Suffixes, Version: s.Version, APIVersion: api.APIVersion, Leader: leader,
 		Store: health, Conditions: []api.DaemonCondition{healthy},
 		Capabilities: api.Capabilities{
@@ -246,11 +251,9 @@ func (s *Server) getVersion(ctx context.Context, _ *struct{}) (*versionOutput, e
 			Clusters:           append([]string{}, s.Runtimes.Clusters()...),
 			DNSModes:           []fleet.DNSMode{fleet.DNSNone},
 		},
-	}}, nil
+	}, nil
 }
 
-type openAPIOutput struct{ Body json.RawMessage }
-
-func (s *Server) getOpenAPI(context.Context, *struct{}) (*openAPIOutput, error) {
-	return &openAPIOutput{s.document}, nil
+func (s *Server) getOpenAPI(context.Context, *struct{}) (json.RawMessage, error) {
+	return s.document, nil
 }

@@ -100,8 +100,6 @@ type getServerOutput struct {
 	Body   serverBody
 }
 
-type listServersOutput struct{ Body serversBody }
-
 func (s *Server) getServer(ctx context.Context, in *getServerInput) (*getServerOutput, error) {
 	if in.Wait != "" || in.After != "" {
 		if in.Observe != "" {
@@ -208,19 +206,16 @@ type listServersInput struct {
 	After   string        `query:"after" maxLength:"1024" doc:"Long poll: the cursor of the answer before; empty answers at once with everything."`
 }
 
-func (s *Server) listServers(ctx context.Context, in *listServersInput) (*listServersOutput, error) {
+func (s *Server) listServers(ctx context.Context, in *listServersInput) (body serversBody, err error) {
 	if in.Wait != "" || in.After != "" {
 		if in.Account != "" || in.Verdict != "" || in.Page != "" {
-			return nil, fleet.Errorf(fleet.CodeInvalid, "a long poll is of one region, or of all: send region or nothing, no other filter, and no page")
+			return body, fleet.Errorf(fleet.CodeInvalid, "a long poll is of one region, or of all: send region or nothing, no other filter, and no page")
 		}
 		changes, err := s.waitServers(ctx, in.Region, in.Wait, in.After)
-		if err != nil {
-			return nil, err
-		}
-		return &listServersOutput{serversBody{changes}}, nil
+		return serversBody{changes}, err
 	}
 	out := api.List[fleet.ServerView]{Items: []fleet.ServerView{}}
-	next, err := s.pageOfServers(ctx, in.PageInput, func() ([]fleet.Gathered, error) {
+	out.Next, err = s.pageOfServers(ctx, in.PageInput, func() ([]fleet.Gathered, error) {
 		if err := s.catchUp(ctx); err != nil {
 			return nil, err
 		}
@@ -239,9 +234,5 @@ func (s *Server) listServers(ctx context.Context, in *listServersInput) (*listSe
 		out.Items = append(out.Items, view)
 		return sizeOf(view)
 	})
-	if err != nil {
-		return nil, err
-	}
-	out.Next = next
-	return &listServersOutput{serversBody{out}}, nil
+	return serversBody{out}, err
 }

@@ -66,21 +66,19 @@ type deleteServerInput struct {
 	Match
 }
 
-type serverOutput struct{ Body fleet.ServerView }
-
-func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (*serverOutput, error) {
+func (s *Server) deleteServer(ctx context.Context, in *deleteServerInput) (view fleet.ServerView, err error) {
 	req, err := in.request(ctx, "server "+in.key().String())
 	if err != nil {
-		return nil, err
+		return view, err
 	}
 	if _, err := s.gather(ctx, in.key()); err != nil {
-		return nil, err
+		return view, err
 	}
 	g, err := s.Declare.Destroy(ctx, req, in.key())
 	if err != nil {
-		return nil, err
+		return view, err
 	}
-	return &serverOutput{s.show(g)}, nil
+	return s.show(g), nil
 }
 
 type redeployInput struct {
