@@ -37,7 +37,17 @@ func (s *Server) parseCursor(cursor string, fields int) (values []string, ok boo
 	return values[1:], true
 }
 
-func revisionText(r int64) string { return strconv.FormatInt(r, 10) }
+// pointCursor is where a long poll goes on, in an order of the kind.
+func (s *Server) pointCursor(kind string, at int64) string { return s.cursor(kind, fmt.Sprint(at)) }
+
+func (s *Server) parsePoint(cursor, kind string) (after int64, ok bool) {
+	f, ok := s.parseCursor(cursor, 2)
+	if !ok || f[0] != kind {
+		return 0, false
+	}
+	after, err := strconv.ParseInt(f[1], 10, 64)
+	return after, err == nil && after >= 0
+}
 
 var errPageExpired = fleet.Errorf(api.CodeCursorExpired, "the list that the page cursor belongs to is no longer kept; begin the list again")
 
@@ -81,7 +91,7 @@ func pageOf[T, W any](s *Server, l store.Listing[T], err error, show func(store.
 		out.Items = append(out.Items, show(v))
 	}
 	if l.After != "" {
-		out.Next = s.cursor(revisionText(l.Revision), l.After)
+		out.Next = s.cursor(fmt.Sprint(l.Revision), l.After)
 	}
 	return out, nil
 }
@@ -198,5 +208,5 @@ func (s *Server) pageOfServers(ctx context.Context, in PageInput, first func() (
 	if id == 0 {
 		id = s.snapshots.keep(caller(ctx), all)
 	}
-	return s.cursor(s.changes.id, revisionText(id), strconv.Itoa(to)), nil
+	return s.cursor(s.changes.id, fmt.Sprint(id), fmt.Sprint(to)), nil
 }

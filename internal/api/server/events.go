@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
@@ -50,21 +49,21 @@ func (s *Server) listEvents(ctx context.Context, in *eventsInput) (eventsBody, e
 
 // waitEvents answers the long poll of events. A cursor is a revision of the store, so it
 // outlives the daemon: whoever follows loses and repeats nothing at its restart.
-func (s *Server) waitEvents(ctx context.Context, in *eventsInput, of func(fleet.ServerKey) bool) (api.EventChanges, error) {
+func (s *Server) waitEvents(ctx context.Context, in *eventsInput, of func(fleet.ServerKey) bool) (out api.EventChanges, err error) {
 	limit, err := parseWait(in.Wait)
 	if err != nil {
-		return api.EventChanges{}, err
+		return out, err
 	}
-	after, known := s.parseEventCursor(in.After)
+	after, known := s.parsePoint(in.After, byRevision)
 	if known && after > s.View.Revision() { // of a replica that is further than this one
 		if err := s.catchUp(ctx); err != nil {
-			return api.EventChanges{}, err
+			return out, err
 		}
 		known = after <= s.View.Revision()
 	}
 	if known {
 		if err := s.hold(ctx, s.shares.polls, 1); err != nil {
-			return api.EventChanges{}, err
+			return out, err
 		}
 	}
 	timer := time.NewTimer(limit)
@@ -73,12 +72,12 @@ func (s *Server) waitEvents(ctx context.Context, in *eventsInput, of func(fleet.
 		news := s.changes.news() // asked for before what there is: none falls in between
 		events, at, ok, err := s.eventsAfter(ctx, after, in.Limit, of)
 		if err != nil {
-			return api.EventChanges{}, err
+			return out, err
 		}
 		if !ok {
 			break
 		}
-		out := api.EventChanges{Items: values(events), Cursor: s.eventCursor(at)}
+		out = api.EventChanges{Items: values(events), Cursor: s.pointCursor(byRevision, at)}
 		if len(events) > 0 || s.changes.done() {
 			return out, nil
 		}
@@ -87,14 +86,14 @@ func (s *Server) waitEvents(ctx context.Context, in *eventsInput, of func(fleet.
 		case <-timer.C:
 			return out, nil
 		case <-ctx.Done():
-			return api.EventChanges{}, ctx.Err()
+			return out, ctx.Err()
 		}
 	}
 	if err := s.await(ctx, s.shares.answers, answerTakes, queueFor); err != nil {
-		return api.EventChanges{}, err
+		return out, err
 	}
 	events, at, err := s.newestEvents(ctx, in.Limit, of)
-	return api.EventChanges{Full: true, Items: values(events), Cursor: s.eventCursor(at)}, err
+	return api.EventChanges{Full: true, Items: values(events), Cursor: s.pointCursor(byRevision, at)}, err
 }
 
 // newestEvents returns the newest events, the oldest of them first, and the revision that
@@ -174,15 +173,5 @@ func values(events []happened) []fleet.Event {
 	return list
 }
 
-const eventCursor = "events"
-
-func (s *Server) eventCursor(at int64) string { return s.cursor(eventCursor, revisionText(at)) }
-
-func (s *Server) parseEventCursor(cursor string) (after int64, ok bool) {
-	f, ok := s.parseCursor(cursor, 2)
-	if !ok || f[0] != eventCursor {
-		return 0, false
-	}
-	after, err := strconv.ParseInt(f[1], 10, 64)
-	return after, err == nil && after >= 0
-}
+// byRevision is the order of cursors of events: a cursor is the revision that it has come to.
+const byRevision = "events"

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
@@ -28,7 +30,7 @@ func (s *Server) listAnchors(ctx context.Context, _ *struct{}) (api.List[api.Aud
 	defer cancel()
 	anchors, err := s.Records.Anchors(ctx) // a bounded number: one page
 	out := api.List[api.AuditAnchor]{Items: []api.AuditAnchor{}}
-	for _, log := range sortedKeys(anchors) {
+	for _, log := range slices.Sorted(maps.Keys(anchors)) {
 		a := anchors[log]
 		out.Items = append(out.Items, api.AuditAnchor{Log: log, AuditAnchor: a.Value, WrittenAt: a.UpdatedAt})
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -85,101 +86,92 @@ func jsonReason(err error) string {
 	return err.Error()
 }
 
+// wanted says what JSON value a type is for, in the words of kindOf; "": any.
+func wanted(t reflect.Type) string {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return "text"
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice:
+		return "a list"
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64, reflect.Float64:
+		return "a number"
+	}
+	return ""
+}
+
 // checkShape compares a decoded value with the type it is for.
 func checkShape(wrong *fleet.Invalid, at string, value any, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if value == nil { // null: as if it were left out
+	want := wanted(t)
+	whole := want == "a number" && t.Kind() != reflect.Float64
+	if value == nil || want == "" { // null: as if it were left out
 		return
 	}
-	if text, ok := reflect.New(t).Interface().(encoding.TextUnmarshaler); ok {
-		s, isText := value.(string)
-		if !isText {
-			wrong.Add(at, "must be text, not %s", kindOf(value))
-		} else if err := text.UnmarshalText([]byte(s)); err != nil {
-			wrong.Add(at, "%v", err)
+	if got := kindOf(value); got != want {
+		if whole {
+			want = "a whole number"
 		}
+		wrong.Add(at, "must be %s, not %s", want, got)
 		return
 	}
-	switch t.Kind() {
-	case reflect.Struct:
-		object, ok := value.(map[string]any)
-		if !ok {
-			wrong.Add(at, "must be an object, not %s", kindOf(value))
-			return
-		}
-		fields := map[string]reflect.Type{}
-		collectFields(fields, t)
-		for _, name := range sortedKeys(object) {
-			field, known := fields[name]
-			if !known {
-				wrong.Add(at+"/"+escapePointer(name), "is not a field kurad knows; the fields here are %s", strings.Join(sortedKeys(fields), ", "))
-				continue
-			}
-			checkShape(wrong, at+"/"+escapePointer(name), object[name], field)
-		}
-	case reflect.Map:
-		object, ok := value.(map[string]any)
-		if !ok {
-			wrong.Add(at, "must be an object, not %s", kindOf(value))
-			return
-		}
-		for _, name := range sortedKeys(object) {
-			if object[name] == nil {
-				wrong.Add(at+"/"+escapePointer(name), "must not be null; leave the key out instead")
-				continue
-			}
-			checkShape(wrong, at+"/"+escapePointer(name), object[name], t.Elem())
-		}
-	case reflect.Slice:
-		list, ok := value.([]any)
-		if !ok {
-			wrong.Add(at, "must be a list, not %s", kindOf(value))
-			return
-		}
-		for i, item := range list {
+	switch value := value.(type) {
+	case map[string]any:
+		checkFields(wrong, at, value, t)
+	case []any:
+		for i, item := range value {
 			checkShape(wrong, at+"/"+strconv.Itoa(i), item, t.Elem())
 		}
-	case reflect.String:
-		if _, ok := value.(string); !ok {
-			wrong.Add(at, "must be text, not %s", kindOf(value))
+	case string:
+		if text, ok := reflect.New(t).Interface().(encoding.TextUnmarshaler); ok {
+			if err := text.UnmarshalText([]byte(value)); err != nil {
+				wrong.Add(at, "%v", err)
+			}
 		}
-	case reflect.Bool:
-		if _, ok := value.(bool); !ok {
-			wrong.Add(at, "must be true or false, not %s", kindOf(value))
-		}
-	case reflect.Int, reflect.Int64:
-		n, ok := value.(json.Number)
-		if !ok {
-			wrong.Add(at, "must be a whole number, not %s", kindOf(value))
-		} else if _, err := strconv.ParseInt(n.String(), 10, 64); err != nil {
-			wrong.Add(at, "must be a whole number, not %s", n)
-		}
-	case reflect.Float64:
-		n, ok := value.(json.Number)
-		if !ok {
-			wrong.Add(at, "must be a number, not %s", kindOf(value))
-		} else if _, err := n.Float64(); err != nil {
-			wrong.Add(at, "is out of range: %s", n)
+	case json.Number:
+		if _, err := strconv.ParseInt(value.String(), 10, 64); whole && err != nil {
+			wrong.Add(at, "must be a whole number, not %s", value)
+		} else if _, err := value.Float64(); !whole && err != nil {
+			wrong.Add(at, "is out of range: %s", value)
 		}
 	}
 }
 
-// collectFields gathers the JSON names of a struct, embedded ones included.
-func collectFields(into map[string]reflect.Type, t reflect.Type) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+// checkFields compares an object with a map, or with a struct and the JSON names of its fields.
+func checkFields(wrong *fleet.Invalid, at string, object map[string]any, t reflect.Type) {
+	fields := map[string]reflect.Type{}
+	if t.Kind() == reflect.Struct {
+		for _, f := range reflect.VisibleFields(t) { // embedded ones' included
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+				fields[name] = f.Type
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		p, value := at+"/"+escapePointer(name), object[name]
+		field, known := fields[name]
 		switch {
-		case f.Anonymous && name == "":
-			collectFields(into, f.Type)
-		case f.IsExported() && name != "-" && name != "":
-			into[name] = f.Type
+		case known:
+			checkShape(wrong, p, value, field)
+		case t.Kind() == reflect.Struct:
+			wrong.Add(p, "is not a field kurad knows; the fields here are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+		case value == nil:
+			wrong.Add(p, "must not be null; leave the key out instead")
+		default:
+			checkShape(wrong, p, value, t.Elem())
 		}
 	}
 }
 
+// kindOf says what a decoded value is.
 func kindOf(value any) string {
 	switch value.(type) {
 	case map[string]any:
@@ -197,13 +189,4 @@ func kindOf(value any) string {
 // escapePointer writes a name as one step of a JSON pointer (RFC 6901).
 func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
@@ -17,7 +16,7 @@ func (s *Server) waitServers(ctx context.Context, region, wait, after string) (a
 	if err != nil {
 		return api.ServerChanges{}, err
 	}
-	out := api.ServerChanges{Full: !known, Items: []fleet.ServerView{}, Cursor: s.waitCursor(at)}
+	out := api.ServerChanges{Full: !known, Items: []fleet.ServerView{}, Cursor: s.pointCursor(s.changes.id, at)}
 	if !known {
 		if err := s.await(ctx, s.shares.answers, answerTakes, queueFor); err != nil {
 			return api.ServerChanges{}, err
@@ -72,7 +71,7 @@ func (s *Server) waitServer(ctx context.Context, key fleet.ServerKey, wait, afte
 	if err != nil {
 		return api.ServerChange{}, err
 	}
-	out := api.ServerChange{Changed: !known || len(keys) > 0, Cursor: s.waitCursor(at)}
+	out := api.ServerChange{Changed: !known || len(keys) > 0, Cursor: s.pointCursor(s.changes.id, at)}
 	g, err := s.gather(ctx, key)
 	if fleet.CodeOf(err) == fleet.CodeNotFound {
 		return out, nil
@@ -93,7 +92,7 @@ func (s *Server) wait(ctx context.Context, wait, after string, of func(fleet.Ser
 	if err != nil {
 		return nil, 0, false, err
 	}
-	point, ok := s.parseWaitCursor(after)
+	point, ok := s.parsePoint(after, s.changes.id)
 	if !ok {
 		return nil, s.changes.now(), false, s.catchUp(ctx)
 	}
@@ -118,19 +117,6 @@ func (s *Server) wait(ctx context.Context, wait, after string, of func(fleet.Ser
 			return nil, at, true, ctx.Err()
 		}
 	}
-}
-
-func (s *Server) waitCursor(at int64) string {
-	return s.cursor(s.changes.id, strconv.FormatInt(at, 10))
-}
-
-func (s *Server) parseWaitCursor(after string) (point int64, ok bool) {
-	f, ok := s.parseCursor(after, 2)
-	if !ok || f[0] != s.changes.id {
-		return 0, false
-	}
-	point, err := strconv.ParseInt(f[1], 10, 64)
-	return point, err == nil
 }
 
 func parseWait(wait string) (time.Duration, error) {
