@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
@@ -15,19 +16,18 @@ const MaxAnchors = 64
 
 // Anchors are the anchors of all audit logs, by the name of the log.
 func (r *Records) Anchors(ctx context.Context) (map[string]Versioned[fleet.AuditAnchor], error) {
-	page, err := r.store.List(ctx, r.prefix+anchorsFolder, kv.ListOptions{})
-	if err != nil {
-		return nil, unavailable("list the anchors of audit logs", err)
-	}
-	anchors := map[string]Versioned[fleet.AuditAnchor]{}
-	for _, item := range page.Items {
+	anchors, bad := map[string]Versioned[fleet.AuditAnchor]{}, error(nil)
+	err := r.scan(ctx, anchorsFolder, new(int64), func(key string, item kv.Item) {
 		v, err := decode[fleet.AuditAnchor](item)
-		if err != nil {
-			return nil, malformed(item.Key[len(r.prefix):], err)
+		if err != nil && bad == nil {
+			bad = malformed(key, err)
 		}
-		anchors[item.Key[len(r.prefix+anchorsFolder):]] = v
+		anchors[strings.TrimPrefix(key, anchorsFolder)] = v
+	})
+	if err == nil {
+		err = bad
 	}
-	return anchors, nil
+	return anchors, err
 }
 
 // PutAnchor stores the anchor of an audit log in place of prev, and returns it as it is

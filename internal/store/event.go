@@ -51,18 +51,17 @@ func (tx *Tx) appendEvents(ctx context.Context, events []fleet.Event) error {
 		byServer[k] = append(byServer[k], e)
 	}
 	for _, k := range order {
-		page, err := tx.records.store.List(ctx, tx.records.prefix+eventFolder(k), kv.ListOptions{})
-		if err != nil {
-			return unavailable("read the events of server "+k.String(), err)
-		}
 		slots := map[string]int64{}
 		var last int64
-		for _, item := range page.Items {
-			slots[item.Key] = item.Revision
+		err := tx.records.scan(ctx, eventFolder(k), new(int64), func(key string, item kv.Item) {
+			slots[key] = item.Revision
 			// A slot that cannot be read is overwritten when its turn comes.
 			if v, err := decode[fleet.Event](item); err == nil {
 				last = max(last, v.Generation)
 			}
+		})
+		if err != nil {
+			return err
 		}
 		fresh := byServer[k]
 		if drop := len(fresh) - MaxEvents; drop > 0 {
@@ -73,7 +72,7 @@ func (tx *Tx) appendEvents(ctx context.Context, events []fleet.Event) error {
 			last++
 			key := eventKey(k, last)
 			seq := last
-			tx.write(key, slots[tx.records.prefix+key], func() ([]byte, error) { return encode(e, seq, e.At, tx.now) })
+			tx.write(key, slots[key], func() ([]byte, error) { return encode(e, seq, e.At, tx.now) })
 		}
 	}
 	return nil

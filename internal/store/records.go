@@ -187,44 +187,34 @@ func (r *Records) Token(ctx context.Context, id string) (Versioned[fleet.Token],
 // Gather returns all that is stored of one server, read at one revision that is not
 // older than the call.
 func (r *Records) Gather(ctx context.Context, k fleet.ServerKey) (fleet.Gathered, error) {
-	page, err := r.store.List(ctx, r.prefix+serverFolder(k), kv.ListOptions{})
-	if err != nil {
-		return fleet.Gathered{}, unavailable("read server "+k.String(), err)
+	l := loader{records: r, state: newState()}
+	if err := l.folder(ctx, serverFolder(k)); err != nil {
+		return fleet.Gathered{}, err
 	}
-	at := reader{ctx: ctx, r: r, revision: page.Revision}
-	var intent Versioned[fleet.Intent]
-	var status Versioned[fleet.Status]
-	var try Versioned[fleet.Try]
-	for _, item := range page.Items {
-		switch strings.TrimPrefix(item.Key, r.prefix) {
-		case intentKey(k):
-			intent = versioned[fleet.Intent](&at, item)
-		case statusKey(k):
-			status = versioned[fleet.Status](&at, item)
-		case tryKey(k):
-			var unread error
-			if try, unread = decode[fleet.Try](item); unread != nil { // it costs one more try
-				try = Versioned[fleet.Try]{Revision: item.Revision}
+	s := l.state.servers[k]
+	if s == nil || s.intent == nil && s.bad == 0 {
+		return fleet.Gathered{}, notFound(intentKey(k))
+	}
+	keys := []string{accountsFolder + k.Account, regionsFolder + k.Region}
+	if s.intent != nil {
+		keys = append(keys, deploymentKey(k, s.intent.Value.Deployment))
+	}
+	for _, key := range keys {
+		if err := l.record(ctx, key); err != nil {
+			return fleet.Gathered{}, err
+		}
+	}
+	if region := l.state.regions[k.Region]; region != nil {
+		for _, name := range templateNames(region.Value) {
+			if err := l.record(ctx, templatesFolder+name); err != nil {
+				return fleet.Gathered{}, err
 			}
 		}
 	}
-	if at.err == nil && !intent.Exists() {
-		return fleet.Gathered{}, notFound(intentKey(k))
+	for _, p := range sortedProblems(l.state.problems) {
+		return fleet.Gathered{}, malformed(strings.TrimPrefix(p.Key, r.prefix), p.Err)
 	}
-	latest := readAt[fleet.Deployment](&at, deploymentKey(k, intent.Value.Deployment))
-	account := readAt[fleet.Account](&at, accountsFolder+k.Account)
-	region := readAt[fleet.Region](&at, regionsFolder+k.Region)
-	templates := map[string]*Versioned[fleet.HostTemplate]{}
-	for _, name := range templateNames(region.Value) {
-		if t := readAt[fleet.HostTemplate](&at, templatesFolder+name); t.Exists() {
-			templates[name] = &t
-		}
-	}
-	if at.err != nil {
-		return fleet.Gathered{}, at.err
-	}
-	s := server{intent: &intent, status: present(status), try: present(try), latest: present(latest)}
-	return s.gathered(present(account), present(region), templates), nil
+	return l.state.gather(s), nil
 }
 
 // PageOptions select a page of a list: all pages of one list pass the Revision of the
@@ -310,37 +300,26 @@ func fetch[T any](ctx context.Context, r *Records, key string) (Versioned[T], er
 	return v, nil
 }
 
-// reader reads several records at one revision and keeps the first error.
-type reader struct {
-	ctx      context.Context
-	r        *Records
-	revision int64
-	err      error
-}
+// scanPage is how many records are read at once.
+const scanPage = 1000
 
-// readAt returns a record as it was at the reader's revision. A key sorts before all
-// that begin with it, so the first of a list of one is the key or something else.
-func readAt[T any](at *reader, key string) Versioned[T] {
-	if at.err != nil {
-		return Versioned[T]{}
+// scan calls each for every key below a folder, in order, with the keys below the prefix: as
+// they are at the revision, or now where that is 0; it is then set.
+func (r *Records) scan(ctx context.Context, folder string, revision *int64, each func(key string, item kv.Item)) error {
+	for after := ""; ; {
+		page, err := r.store.List(ctx, r.prefix+folder, kv.ListOptions{Limit: scanPage, After: after, Revision: *revision})
+		if err != nil {
+			return unavailable(strings.TrimSuffix("list "+folder, "/"), err)
+		}
+		*revision = page.Revision
+		for _, item := range page.Items {
+			each(strings.TrimPrefix(item.Key, r.prefix), item)
+			after = item.Key
+		}
+		if !page.More {
+			return nil
+		}
 	}
-	page, err := at.r.store.List(at.ctx, at.r.prefix+key, kv.ListOptions{Limit: 1, Revision: at.revision})
-	if err != nil {
-		at.err = unavailable("read "+describe(key), err)
-		return Versioned[T]{}
-	}
-	if len(page.Items) == 0 || page.Items[0].Key != at.r.prefix+key {
-		return Versioned[T]{}
-	}
-	return versioned[T](at, page.Items[0])
-}
-
-func versioned[T any](at *reader, item kv.Item) Versioned[T] {
-	v, err := decode[T](item)
-	if err != nil && at.err == nil {
-		at.err = malformed(strings.TrimPrefix(item.Key, at.r.prefix), err)
-	}
-	return v
 }
 
 func list[T any](ctx context.Context, r *Records, folder string, o PageOptions) (Listing[T], error) {
@@ -377,13 +356,6 @@ func templateNames(region fleet.Region) []string {
 		}
 	}
 	return names
-}
-
-func present[T any](v Versioned[T]) *Versioned[T] {
-	if !v.Exists() {
-		return nil
-	}
-	return &v
 }
 
 func notFound(key string) error {

@@ -178,16 +178,12 @@ func (r *Records) Holder(ctx context.Context, res Reservation) (h Holder, ok boo
 }
 
 // ServersOf returns the servers of an account as they are now, sorted by region.
-func (r *Records) ServersOf(ctx context.Context, account string) ([]fleet.ServerKey, error) {
-	page, err := r.store.List(ctx, r.prefix+accountRefs(account), kv.ListOptions{})
-	if err != nil {
-		return nil, unavailable(fmt.Sprintf("list the servers of account %q", account), err)
-	}
-	var all []fleet.ServerKey
-	for _, item := range page.Items {
-		all = append(all, fleet.ServerKey{Account: account, Region: strings.TrimPrefix(item.Key, r.prefix+accountRefs(account))})
-	}
-	return all, nil
+func (r *Records) ServersOf(ctx context.Context, account string) (all []fleet.ServerKey, err error) {
+	folder := accountRefs(account)
+	err = r.scan(ctx, folder, new(int64), func(key string, _ kv.Item) {
+		all = append(all, fleet.ServerKey{Account: account, Region: strings.TrimPrefix(key, folder)})
+	})
+	return all, err
 }
 
 // Globals returns the hosts that are reserved for accounts, and whose each is.
@@ -240,47 +236,27 @@ func (r *Records) Over(ctx context.Context, now time.Time) (map[Reservation]Vers
 	return over, nil
 }
 
-// holdersPage is how many reservations are read at once.
-const holdersPage = 1000
-
 // eachHolder goes through the reservations of a folder. One that cannot be read is left
 // alone.
 func (r *Records) eachHolder(ctx context.Context, folder string, f func(Reservation, Versioned[Holder])) error {
-	for o := (kv.ListOptions{Limit: holdersPage}); ; {
-		page, err := r.store.List(ctx, r.prefix+folder, o)
-		if err != nil {
-			return unavailable("list "+strings.TrimSuffix(folder, "/"), err)
+	return r.scan(ctx, folder, new(int64), func(key string, item kv.Item) {
+		if h, err := decode[Holder](item); err == nil {
+			f(h.Value.holds(key), h)
 		}
-		for _, item := range page.Items {
-			o.After = item.Key
-			if h, err := decode[Holder](item); err == nil {
-				f(h.Value.holds(strings.TrimPrefix(item.Key, r.prefix)), h)
-			}
-		}
-		if !page.More {
-			return nil
-		}
-	}
+	})
 }
 
 // PortsTaken returns the reserved host ports of a container endpoint and their owners.
 func (r *Records) PortsTaken(ctx context.Context, endpoint string) (map[int]fleet.ServerKey, error) {
-	folder := r.prefix + portsFolder + endpoint + "/"
-	page, err := r.store.List(ctx, folder, kv.ListOptions{})
-	if err != nil {
-		return nil, unavailable(fmt.Sprintf("list the ports of container endpoint %q", endpoint), err)
-	}
-	taken := make(map[int]fleet.ServerKey, len(page.Items))
-	for _, item := range page.Items {
-		port, err := strconv.Atoi(strings.TrimPrefix(item.Key, folder))
-		if err != nil {
-			continue
+	folder, taken := portsFolder+endpoint+"/", map[int]fleet.ServerKey{}
+	err := r.scan(ctx, folder, new(int64), func(key string, item kv.Item) {
+		if port, err := strconv.Atoi(strings.TrimPrefix(key, folder)); err == nil {
+			// A record that cannot be read still takes its port: the owner is unknown.
+			owner, _ := decode[fleet.ServerKey](item)
+			taken[port] = owner.Value
 		}
-		// A record that cannot be read still takes its port: the owner is unknown.
-		owner, _ := decode[fleet.ServerKey](item)
-		taken[port] = owner.Value
-	}
-	return taken, nil
+	})
+	return taken, err
 }
 
 // claim is what a transaction wants to become of a server's reservations.

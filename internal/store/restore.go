@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -87,21 +88,20 @@ func (w *restore) begin(ctx context.Context) error {
 		return w.interrupted(err)
 	}
 	w.mark = kv.Unchanged(r.prefix+restoringKey, revision)
-	after := ""
-	for {
-		page, err := r.store.List(ctx, r.prefix, kv.ListOptions{Limit: restoreOps, After: after})
-		if err != nil {
-			return err
+	var left []kv.Op
+	if err := r.scan(ctx, "", &revision, func(_ string, item kv.Item) {
+		if item.Key != w.mark.Key {
+			left = append(left, kv.Delete(item.Key))
 		}
-		for _, item := range page.Items {
-			if after = item.Key; item.Key != w.mark.Key {
-				w.ops = append(w.ops, kv.Delete(item.Key))
-			}
-		}
-		if err := w.flush(ctx); err != nil || !page.More {
+	}); err != nil {
+		return err
+	}
+	for w.ops = range slices.Chunk(left, restoreOps) {
+		if err := w.flush(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 func (w *restore) put(ctx context.Context, key string, value []byte) error {

@@ -21,7 +21,6 @@ import (
 const (
 	snapshotFormat  = "kura-snapshot"
 	snapshotVersion = 1
-	snapshotPage    = 500
 	snapshotLine    = 4 * kv.MaxBytes // more than any record takes
 )
 
@@ -80,31 +79,24 @@ func kindOf(key string) Kind {
 
 // Save writes a snapshot of all records, as they are at one revision, to w.
 func (r *Records) Save(ctx context.Context, w io.Writer) (Snapshot, error) {
-	page, err := r.store.List(ctx, r.prefix, kv.ListOptions{Limit: snapshotPage})
+	revision, err := r.Revision(ctx)
 	if err != nil {
-		return Snapshot{}, unavailable("read the records", err)
+		return Snapshot{}, err
 	}
 	header := snapshotHeader{
 		Format: snapshotFormat, Version: snapshotVersion, Environment: r.environment(),
-		Store: r.storeID, Revision: page.Revision, Schema: fleet.SchemaVersion, TakenAt: now().Truncate(time.Second),
+		Store: r.storeID, Revision: revision, Schema: fleet.SchemaVersion, TakenAt: now().Truncate(time.Second),
 	}
 	out := snapshotWriter{w: bufio.NewWriter(w), hash: sha256.New()}
 	s := header.info()
 	out.line(header)
-	for {
-		for _, item := range page.Items {
-			if key := strings.TrimPrefix(item.Key, r.prefix); kept(key) && kindOf(key) != KindTry { // it names a revision of this store
-				out.line(snapshotRecord{key, item.Value})
-				s.add(key)
-			}
+	if err := r.scan(ctx, "", &revision, func(key string, item kv.Item) {
+		if kept(key) && kindOf(key) != KindTry { // it names a revision of this store
+			out.line(snapshotRecord{key, item.Value})
+			s.add(key)
 		}
-		if !page.More || out.err != nil {
-			break
-		}
-		after := page.Items[len(page.Items)-1].Key
-		if page, err = r.store.List(ctx, r.prefix, kv.ListOptions{Limit: snapshotPage, After: after, Revision: header.Revision}); err != nil {
-			return Snapshot{}, unavailable("read the records", err)
-		}
+	}); err != nil {
+		return Snapshot{}, err
 	}
 	out.line(snapshotTrailer{s.Records, hex.EncodeToString(out.hash.Sum(nil))})
 	if err := errors.Join(out.err, out.w.Flush()); err != nil {

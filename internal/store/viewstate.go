@@ -11,9 +11,6 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
-// loadPage is how many records one page of the first list holds.
-const loadPage = 1000
-
 // state is what a view shows. Records are decoded once, when they change, and never
 // changed afterwards.
 type state struct {
@@ -55,44 +52,55 @@ func newState() *state {
 	}
 }
 
+// loader takes records into a state, as all of them were at one revision.
+type loader struct {
+	records  *Records
+	state    *state
+	revision int64 // 0: none was read yet
+}
+
+// folder takes in all records below a folder.
+func (l *loader) folder(ctx context.Context, folder string) error {
+	return l.records.scan(ctx, folder, &l.revision, l.take)
+}
+
+// record takes in one record, if there is one. A key sorts before all that begin with it, so
+// the first of a list of one is the key or something else.
+func (l *loader) record(ctx context.Context, key string) error {
+	page, err := l.records.store.List(ctx, l.records.prefix+key, kv.ListOptions{Limit: 1, Revision: l.revision})
+	if err != nil {
+		return unavailable("read "+describe(key), err)
+	}
+	for _, item := range page.Items {
+		if item.Key == l.records.prefix+key {
+			l.take(key, item)
+		}
+	}
+	return nil
+}
+
+func (l *loader) take(key string, item kv.Item) {
+	l.state.apply(key, kv.Change{Key: item.Key, Item: item}, l.records.prefix)
+}
+
 // load lists all records at one revision. Of the deployments it reads only the latest
 // of each server, which is a tenth of all records at the most.
 func load(ctx context.Context, r *Records) (*state, int64, error) {
-	s, at := newState(), reader{ctx: ctx, r: r}
+	l := loader{records: r, state: newState()}
 	for _, folder := range []string{accountsFolder, templatesFolder, regionsFolder, tokensFolder, endpointsFolder, clustersFolder, serversFolder, eventsFolder} {
-		after := ""
-		for {
-			page, err := r.store.List(ctx, r.prefix+folder, kv.ListOptions{Limit: loadPage, After: after, Revision: at.revision})
-			if err != nil {
-				return nil, 0, err
-			}
-			at.revision = page.Revision
-			for _, item := range page.Items {
-				s.apply(item.Key[len(r.prefix):], kv.Change{Key: item.Key, Item: item}, r.prefix)
-				after = item.Key
-			}
-			if !page.More {
-				break
-			}
+		if err := l.folder(ctx, folder); err != nil {
+			return nil, 0, err
 		}
 	}
-	for _, k := range slices.Collect(maps.Keys(s.servers)) {
-		e := s.servers[k]
+	for k, e := range maps.Clone(l.state.servers) {
 		if e.intent == nil || e.intent.Value.Deployment == 0 {
 			continue
 		}
-		key := deploymentKey(k, e.intent.Value.Deployment)
-		page, err := r.store.List(ctx, r.prefix+key, kv.ListOptions{Limit: 1, Revision: at.revision})
-		if err != nil {
+		if err := l.record(ctx, deploymentKey(k, e.intent.Value.Deployment)); err != nil {
 			return nil, 0, err
 		}
-		for _, item := range page.Items {
-			if item.Key == r.prefix+key {
-				s.apply(key, kv.Change{Key: item.Key, Item: item}, r.prefix)
-			}
-		}
 	}
-	return s, at.revision, nil
+	return l.state, l.revision, nil
 }
 
 // apply takes in one change; ok is false where it concerns nothing that a view shows or
