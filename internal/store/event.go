@@ -32,12 +32,6 @@ func (r *Records) Events(ctx context.Context, k fleet.ServerKey) (Listing[fleet.
 	return l, err
 }
 
-// AllEvents lists the kept events of all servers, by region and account; those of one
-// server are in no order of time.
-func (r *Records) AllEvents(ctx context.Context, o PageOptions) (Listing[fleet.Event], error) {
-	return list[fleet.Event](ctx, r, eventsFolder, o)
-}
-
 // appendEvents puts events into the rings of their servers. The slots that it writes
 // are compared, so that two writers never take the same one.
 func (tx *Tx) appendEvents(ctx context.Context, events []fleet.Event) error {

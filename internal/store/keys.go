@@ -101,103 +101,84 @@ type place struct {
 	seq    int64           // of deployments
 }
 
+// folders are those of the keys whose rest is a name, of so many parts.
+var folders = map[string]struct {
+	kind  Kind
+	parts int
+}{
+	accountsFolder: {KindAccount, 1}, templatesFolder: {KindTemplate, 1}, regionsFolder: {KindRegion, 1}, tokensFolder: {KindToken, 1},
+	endpointsFolder: {KindEndpoint, 2}, clustersFolder: {KindCluster, 2}, orphansFolder: {KindOrphan, 3},
+	refsFolder: {KindReference, 1}, anchorsFolder: {KindAnchor, 1}, leaderFolder: {KindLeader, 1},
+}
+
 // parseKey returns what a key names; false where it is none of ours.
 func parseKey(key string) (place, bool) {
-	if key == schemaKey {
+	switch key {
+	case schemaKey:
 		return place{kind: KindSchema}, true
-	}
-	if key == lockKey {
+	case lockKey:
 		return place{kind: KindLock}, true
 	}
 	folder, rest, ok := strings.Cut(key, "/")
 	if !ok || rest == "" {
 		return place{}, false
 	}
-	switch folder + "/" {
-	case accountsFolder:
-		return place{kind: KindAccount, name: rest}, true
-	case templatesFolder:
-		return place{kind: KindTemplate, name: rest}, true
-	case regionsFolder:
-		return place{kind: KindRegion, name: rest}, true
-	case tokensFolder:
-		return place{kind: KindToken, name: rest}, true
-	case endpointsFolder:
-		return place{kind: KindEndpoint, name: rest}, strings.Contains(rest, "/")
-	case clustersFolder:
-		return place{kind: KindCluster, name: rest}, strings.Contains(rest, "/")
-	case hostsFolder, handlesFolder, instancesFolder, portsFolder:
-		return place{kind: KindReservation, name: key}, true
-	case orphansFolder:
-		return place{kind: KindOrphan, name: rest}, strings.Count(rest, "/") == 2
-	case refsFolder:
-		return place{kind: KindReference, name: rest}, true
-	case anchorsFolder:
-		return place{kind: KindAnchor, name: rest}, true
-	case leaderFolder:
-		return place{kind: KindLeader, name: rest}, true
+	folder += "/"
+	if f, ok := folders[folder]; ok {
+		return place{kind: f.kind, name: rest}, strings.Count(rest, "/") >= f.parts-1
 	}
 	parts := strings.Split(rest, "/")
-	if len(parts) != 3 {
-		return place{}, false
-	}
-	p := place{server: fleet.ServerKey{Region: parts[0], Account: parts[1]}}
-	switch folder + "/" {
-	case serversFolder:
-		p.kind = Kind(parts[2])
-		return p, p.kind == KindIntent || p.kind == KindStatus || p.kind == KindClaims || p.kind == KindTry
-	case deploymentsFolder:
-		seq, err := strconv.ParseInt(parts[2], 10, 64)
-		p.kind, p.seq = KindDeployment, seq
-		return p, err == nil
-	case eventsFolder:
+	switch p := (place{}); folder {
+	case hostsFolder, handlesFolder, instancesFolder, portsFolder:
+		return place{kind: KindReservation, name: key}, true
+	case serversFolder, deploymentsFolder, eventsFolder:
+		if len(parts) != 3 {
+			return p, false
+		}
+		p.server = fleet.ServerKey{Region: parts[0], Account: parts[1]}
+		switch folder {
+		case serversFolder:
+			p.kind = Kind(parts[2])
+			return p, p.kind == KindIntent || p.kind == KindStatus || p.kind == KindClaims || p.kind == KindTry
+		case deploymentsFolder:
+			seq, err := strconv.ParseInt(parts[2], 10, 64)
+			p.kind, p.seq = KindDeployment, seq
+			return p, err == nil
+		}
 		p.kind = KindEvent
 		return p, true
 	}
 	return place{}, false
 }
 
+// words say what a key of a kind names, by its server or its name.
+var words = map[Kind]string{
+	KindAccount: "account %q", KindRegion: "region %q", KindToken: "token %q", KindTemplate: "host template %q",
+	KindEndpoint: "cache endpoint %s", KindCluster: "the identity of cluster %s", KindOrphan: "the end of orphan %s",
+	KindReference: "the reference %s", KindAnchor: "the anchor of audit log %s",
+	KindIntent: "server %s", KindStatus: "the status of server %s", KindTry: "the newest try of server %s",
+	KindClaims: "the reservations of server %s", KindEvent: "the events of server %s",
+}
+
 // describe names in words what a key, below the environment's prefix, holds.
 func describe(key string) string {
 	p, ok := parseKey(key)
-	if !ok {
-		return "record " + key
-	}
-	switch p.kind {
-	case KindSchema:
+	switch {
+	case !ok:
+	case p.kind == KindSchema:
 		return "the schema record"
-	case KindAccount, KindRegion, KindToken:
-		return fmt.Sprintf("%s %q", p.kind, p.name)
-	case KindTemplate:
-		return fmt.Sprintf("host template %q", p.name)
-	case KindIntent:
-		return "server " + p.server.String()
-	case KindStatus:
-		return "the status of server " + p.server.String()
-	case KindTry:
-		return "the newest try of server " + p.server.String()
-	case KindClaims:
-		return "the reservations of server " + p.server.String()
-	case KindDeployment:
-		return fmt.Sprintf("deployment %d of server %s", p.seq, p.server)
-	case KindEvent:
-		return "the events of server " + p.server.String()
-	case KindReservation:
-		return Reservation(p.name).String()
-	case KindEndpoint:
-		return "cache endpoint " + p.name
-	case KindCluster:
-		return "the identity of cluster " + p.name
-	case KindOrphan:
-		return "the end of orphan " + p.name
-	case KindReference:
-		return "the reference " + p.name
-	case KindAnchor:
-		return "the anchor of audit log " + p.name
-	case KindLeader:
+	case p.kind == KindLeader:
 		return "the leader"
-	case KindLock:
+	case p.kind == KindLock:
 		return "a declaration that others are rendered from"
+	case p.kind == KindReservation:
+		return Reservation(p.name).String()
+	case p.kind == KindDeployment:
+		return fmt.Sprintf("deployment %d of server %s", p.seq, p.server)
+	case p.name != "":
+		return fmt.Sprintf(words[p.kind], p.name)
+	default:
+		return fmt.Sprintf(words[p.kind], p.server)
 	}
 	return "record " + key
 }

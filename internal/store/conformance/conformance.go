@@ -30,7 +30,6 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 		{"revisions only grow and name the write", revisionsGrow},
 		{"a list is sorted and stays within its prefix", listIsSorted},
 		{"pages of one list show one revision", pagesShowOneRevision},
-		{"a reversed list begins at the end", reversedList},
 		{"a list at a compacted revision says so", compactedList},
 		{"a transaction applies everything or nothing", allOrNothing},
 		{"a conflict names the first key that differs", conflictNamesFirstKey},
@@ -187,17 +186,6 @@ func pagesShowOneRevision(t *testing.T, s kv.Store) {
 	same(t, "after the last", keys(list(t, s, "/p/", kv.ListOptions{After: "/p/9"})), []string{})
 	same(t, "after another prefix", keys(list(t, s, "/p/", kv.ListOptions{After: "/q"})), []string{})
 	same(t, "a limit that fits", list(t, s, "/p/", kv.ListOptions{Limit: 5}).More, false)
-}
-
-func reversedList(t *testing.T, s kv.Store) {
-	for i := range 5 {
-		put(t, s, fmt.Sprintf("/p/%d", i), "x")
-	}
-	last := list(t, s, "/p/", kv.ListOptions{Limit: 2, Reverse: true})
-	same(t, "last two", keys(last), []string{"/p/4", "/p/3"})
-	before := list(t, s, "/p/", kv.ListOptions{Reverse: true, After: "/p/3", Revision: last.Revision})
-	same(t, "the others", keys(before), []string{"/p/2", "/p/1", "/p/0"})
-	same(t, "before the first", keys(list(t, s, "/p/", kv.ListOptions{Reverse: true, After: "/p/0"})), []string{})
 }
 
 func compactedList(t *testing.T, s kv.Store) {

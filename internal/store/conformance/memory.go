@@ -84,13 +84,8 @@ func (m *Memory) List(ctx context.Context, prefix string, o kv.ListOptions) (kv.
 	}
 	from := sort.SearchStrings(m.keys, prefix)
 	to := from + sort.Search(len(m.keys)-from, func(i int) bool { return !strings.HasPrefix(m.keys[from+i], prefix) })
-	keys := m.keys[from:to]
-	if o.Reverse {
-		keys = slices.Clone(keys)
-		slices.Reverse(keys)
-	}
-	for _, key := range keys {
-		if o.After != "" && (!o.Reverse && key <= o.After || o.Reverse && key >= o.After) {
+	for _, key := range m.keys[from:to] {
+		if o.After != "" && key <= o.After {
 			continue
 		}
 		item, ok := m.at(key, page.Revision)

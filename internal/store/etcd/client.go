@@ -109,11 +109,8 @@ func (c *client) List(ctx context.Context, prefix string, o kv.ListOptions) (kv.
 		return kv.Page{}, err
 	}
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
-	if o.After != "" && !o.Reverse {
+	if o.After != "" {
 		from = max(from, o.After+"\x00")
-	}
-	if o.After != "" && o.Reverse {
-		end = min(end, o.After)
 	}
 	if from >= end { // etcd would take an empty range for an error
 		from, end, o.Limit = prefix, prefix+"\x00", -1
@@ -121,9 +118,6 @@ func (c *client) List(ctx context.Context, prefix string, o kv.ListOptions) (kv.
 	opts := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithRev(o.Revision)}
 	if o.Limit > 0 {
 		opts = append(opts, clientv3.WithLimit(int64(o.Limit)))
-	}
-	if o.Reverse {
-		opts = append(opts, clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
 	}
 	r, err := c.read(ctx, from, opts...)
 	if err != nil {

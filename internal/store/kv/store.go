@@ -93,9 +93,8 @@ type Item struct {
 // ListOptions select what List returns.
 type ListOptions struct {
 	Limit    int    // how many at most; 0: all
-	After    string // only keys after this one (before it, in reverse)
+	After    string // only keys after this one
 	Revision int64  // the state at this revision; 0: the newest
-	Reverse  bool   // last key first
 }
 
 // Page is an answer of List. Revision is the one it shows; More says that keys are left.
