@@ -263,12 +263,20 @@ func (d *Declarer) markOf(ctx context.Context, declared fleet.Server, latest fle
 	if err != nil {
 		return "", err
 	}
+	var newest *fleet.Deployment // of the version; a redeploy of it may have come to nothing
 	for _, d := range slices.Backward(past.Items) {
-		if d.Value.ImageTag == declared.ImageTag {
+		switch {
+		case d.Value.ImageTag != declared.ImageTag:
+		case d.Value.Generation <= status.Settled.Generation:
 			return d.Value.RestartMark, nil
+		case newest == nil:
+			newest = &d.Value
 		}
 	}
-	return latest.RestartMark, nil
+	if newest == nil {
+		newest = &latest
+	}
+	return newest.RestartMark, nil
 }
 
 // unrenderable puts the reason why a server does not render where its author can see it.

@@ -167,6 +167,24 @@ func TestP12_goingBackToWhatServesIsTheDocumentThatServes(t *testing.T) {
 	}
 }
 
+// A redeploy of what serves that came to nothing is not what serves: whoever goes on to another
+// version, and back, has the one before it.
+func TestP12_goingBackPassesOverARedeployOfWhatServesThatCameToNothing(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme")
+	k := key("acme", "eu")
+	serves := w.put(srv("acme", "eu", "v1")).Deployment
+	w.turn(k, active("v1", "https://acme-eu-staging.kura.test:20000"))
+	w.turn(k, func(s *fleet.Status) {
+		s.Settled = fleet.Settled{Generation: serves.Generation, Revision: serves.ManifestRevision}
+	})
+	w.must(w.client.Redeploy(ctx, k, "in vain"))
+	w.put(srv("acme", "eu", "v2"))
+	if back := w.put(srv("acme", "eu", "v1")).Deployment; back.RestartMark != serves.RestartMark || back.ManifestRevision != serves.ManifestRevision {
+		t.Errorf("going back makes mark %q, revision %s; what serves is of mark %q, revision %s", back.RestartMark, back.ManifestRevision, serves.RestartMark, serves.ManifestRevision)
+	}
+}
+
 func TestP12_redeployIsIdempotentByKey(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	w.seed([]string{"eu"}, "acme")
