@@ -35,18 +35,8 @@ func (d *Declarer) Adopt(ctx context.Context, req Request, key fleet.ServerKey, 
 	return out, err
 }
 
-func adoptFault(key fleet.ServerKey, service, format string, args ...any) error {
-	pointer := "/containers"
-	if service != "" {
-		pointer += "/" + service
-	}
-	return adoptFaultAt(key, pointer, format, args...)
-}
-
-func adoptFaultAt(key fleet.ServerKey, pointer, format string, args ...any) error {
-	var v fleet.Invalid
-	v.Add(pointer, format, args...)
-	return v.Err("adopt server " + key.String())
+func adoptFault(key fleet.ServerKey, pointer, format string, args ...any) error {
+	return invalid("adopt server "+key.String(), pointer, format, args...)
 }
 
 func (d *Declarer) adoptOnce(ctx context.Context, lock *store.Lock, req Request, declared fleet.Server, named Adoption) (out Result[fleet.Gathered], err error) {
@@ -62,52 +52,53 @@ func (d *Declarer) adoptOnce(ctx context.Context, lock *store.Lock, req Request,
 	if err := fitsRuntime(key, r, named); err != nil {
 		return out, err
 	}
-	prev, err := present(d.records.Intent(ctx, key))
+	prev, err := d.stored(ctx, key)
 	if err != nil {
 		return out, err
 	}
-	f, err := d.standing(ctx, key)
+	f, err := d.standing(ctx, prev)
 	if err != nil {
 		return out, err
 	}
-	if prev.Exists() {
-		if err := d.mayAdopt(ctx, prev, declared.ImageTag); err != nil {
+	exists := prev.IntentRevision != 0
+	if exists {
+		if err := mayAdopt(prev, declared.ImageTag); err != nil {
 			return out, err
 		}
-		declared = prev.Value.Server
+		declared = prev.Intent.Server
 	} else if r.Cordoned {
-		return out, adoptFault(key, "", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
+		return out, adoptFault(key, "/containers", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
 	}
 	if err := declared.ValidateIn(r); err != nil {
 		return out, err
 	}
 	already := false
 	if r.Kubernetes != nil {
-		already, err = d.findInstance(ctx, &declared, r, prev.Exists(), &f)
-	} else if already = prev.Exists() && isAdopted(f.status.Value, named.Containers); !already {
+		already, err = d.findInstance(ctx, &declared, r, exists, &f)
+	} else if already = exists && isAdopted(f.status.Value, named.Containers); !already {
 		err = d.findContainers(ctx, key, r, named.Containers, &f)
 	}
 	if err != nil {
 		return out, err
 	}
 	if already {
-		out.Object, err = d.records.Gather(ctx, key)
-		return out, err
+		out.Object = prev
+		return out, nil
 	}
 	return d.storeServer(ctx, lock, req, change{declared: declared, near: n, prev: prev, found: f})
 }
 
 // standing is where a server that may be declared already stands: what is tried of it, and
 // what that came to, may be written nowhere but beside its status (G12).
-func (d *Declarer) standing(ctx context.Context, key fleet.ServerKey) (f found, err error) {
-	if f.status, err = present(d.records.Status(ctx, key)); err != nil || !f.status.Exists() {
-		return f, err
+func (d *Declarer) standing(ctx context.Context, g fleet.Gathered) (f found, err error) {
+	if g.StatusRevision == 0 {
+		return f, nil
 	}
-	g, err := d.records.Gather(ctx, key)
-	switch {
-	case fleet.CodeOf(err) == fleet.CodeNotFound, err == nil && g.StatusRevision != f.status.Revision:
-		return f, &kv.ConflictError{What: "server " + key.String()} // by now another status holds, or none
-	case err == nil:
+	f.status, err = present(d.records.Status(ctx, g.Intent.Key()))
+	if err == nil && g.StatusRevision != f.status.Revision {
+		err = &kv.ConflictError{What: "server " + g.Intent.Key().String()} // by now another status holds, or none
+	}
+	if err == nil {
 		f.status.Value, f.try = *d.status(g), g.TryRevision
 	}
 	return f, err
@@ -117,11 +108,11 @@ func (d *Declarer) standing(ctx context.Context, key fleet.ServerKey) (f found, 
 func fitsRuntime(key fleet.ServerKey, r fleet.Region, named Adoption) error {
 	switch {
 	case r.Kubernetes != nil && len(named.Containers) > 0:
-		return adoptFault(key, "", "region %q runs on Kubernetes, where the instance of the server's name is adopted: leave containers out", r.Name)
+		return adoptFault(key, "/containers", "region %q runs on Kubernetes, where the instance of the server's name is adopted: leave containers out", r.Name)
 	case r.Kubernetes == nil && len(named.Containers) == 0:
-		return adoptFault(key, "", "name at least one container, by its service: {\"cache\": \"<name or id>\"}")
+		return adoptFault(key, "/containers", "name at least one container, by its service: {\"cache\": \"<name or id>\"}")
 	case r.Kubernetes == nil && named.ImageTag == "":
-		return adoptFaultAt(key, "/image_tag", "is required: name the tag that the containers' image carries")
+		return adoptFault(key, "/image_tag", "is required: name the tag that the containers' image carries")
 	}
 	return nil
 }
@@ -152,17 +143,13 @@ func (d *Declarer) findContainers(ctx context.Context, key fleet.ServerKey, r fl
 }
 
 // mayAdopt says why a server that is declared already cannot adopt.
-func (d *Declarer) mayAdopt(ctx context.Context, prev store.Versioned[fleet.Intent], tag string) error {
-	key := prev.Value.Key()
-	if prev.Value.Deleting != nil {
+func mayAdopt(g fleet.Gathered, tag string) error {
+	key, declared := g.Intent.Key(), g.Intent.ImageTag
+	if g.Intent.Deleting != nil {
 		return fleet.Errorf(fleet.CodeConflict, "server %s is being destroyed; wait until it is gone, then adopt", key)
 	}
-	latest, err := present(d.records.Deployment(ctx, key, prev.Value.Deployment))
-	if err != nil {
-		return err
-	}
-	if tag != "" && (latest.Exists() && latest.Value.ImageTag != tag || prev.Value.ImageTag != tag) {
-		return fleet.Errorf(fleet.CodeConflict, "server %s is declared with image %s, not %s; name the one that is declared, or declare the other first", key, prev.Value.ImageTag, tag)
+	if tag != "" && (g.Latest != nil && g.Latest.ImageTag != tag || declared != tag) {
+		return fleet.Errorf(fleet.CodeConflict, "server %s is declared with image %s, not %s; name the one that is declared, or declare the other first", key, declared, tag)
 	}
 	return nil
 }
@@ -221,7 +208,7 @@ func (d *Declarer) portsFree(ctx context.Context, key fleet.ServerKey, r fleet.R
 			return err
 		}
 		if held && owner != key {
-			return adoptFault(key, strings.SplitN(name, "/", 2)[0], "%s, which the container publishes, is assigned to server %s", res, owner)
+			return adoptFault(key, "/containers/"+strings.SplitN(name, "/", 2)[0], "%s, which the container publishes, is assigned to server %s", res, owner)
 		}
 	}
 	return nil

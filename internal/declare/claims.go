@@ -133,7 +133,7 @@ func (d *Declarer) assignPorts(ctx context.Context, key fleet.ServerKey, r fleet
 }
 
 func noPorts(r fleet.Region) error {
-	return regionFault(r, "/containers/endpoint", "container endpoint %q has no ports to assign; start kurad with ports=<first>-<last> for it, or declare host ports", r.Containers.Endpoint)
+	return invalid(nameRegion(r), "/containers/endpoint", "container endpoint %q has no ports to assign; start kurad with ports=<first>-<last> for it, or declare host ports", r.Containers.Endpoint)
 }
 
 func choosePort(seed string, first, last int, free func(int) bool) (int, bool) {
@@ -302,10 +302,4 @@ func (d *Declarer) mayNeed(g fleet.Gathered, res store.Reservation) bool {
 	}
 	desired := d.Desired(g)
 	return desired.Instance == "" || slices.Contains(needs(*g.Region, desired, g.Intent, g.Status), res)
-}
-
-func regionFault(r fleet.Region, pointer, format string, args ...any) error {
-	var v fleet.Invalid
-	v.Add(pointer, format, args...)
-	return v.Err(nameRegion(r))
 }

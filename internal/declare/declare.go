@@ -140,6 +140,13 @@ func (r Request) check(what string, generation int64) error {
 	return fleet.Errorf(fleet.CodePrecondition, "%s is at generation %d, not %d: somebody changed it meanwhile; read it again (refresh, plan) and decide anew", what, generation, r.Generation)
 }
 
+// invalid is the error of a declaration in which one thing is wrong.
+func invalid(what, pointer, format string, args ...any) error {
+	var v fleet.Invalid
+	v.Add(pointer, format, args...)
+	return v.Err(what)
+}
+
 // Result is what was stored, or, of a dry run, what would be.
 type Result[T any] struct {
 	Object   T

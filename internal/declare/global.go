@@ -25,7 +25,18 @@ func (d *Declarer) ReserveGlobals(ctx context.Context) error {
 		if res == "" || held[res] == key.Account {
 			continue
 		}
-		err := d.beside(ctx, false, func(ctx context.Context, lock *store.Lock) error { return d.takeGlobal(ctx, lock, key) })
+		err := d.beside(ctx, false, func(ctx context.Context, lock *store.Lock) error {
+			g, err := d.stored(ctx, key)
+			if err != nil || d.global(g) == "" {
+				return err
+			}
+			tx := d.records.BeginAt(d.now())
+			tx.Under(lock)
+			tx.RequireIntent(intentOf(g))
+			tx.Claim(key, d.global(g))
+			_, err = tx.Commit(ctx)
+			return err
+		})
 		if used, taken := asUsed(err); taken {
 			d.log.Error("a server's global host is not its account's, for it was stored before hosts of accounts were reserved; change the template of one of the two", "server", key, "host", used.What, "held_by", used.By)
 		} else if err != nil {
@@ -41,21 +52,4 @@ func (d *Declarer) global(g fleet.Gathered) store.Reservation {
 		return store.ReserveGlobal(host)
 	}
 	return ""
-}
-
-func (d *Declarer) takeGlobal(ctx context.Context, lock *store.Lock, key fleet.ServerKey) error {
-	g, err := d.records.Gather(ctx, key)
-	if fleet.CodeOf(err) == fleet.CodeNotFound {
-		return nil
-	}
-	res := d.global(g)
-	if err != nil || res == "" {
-		return err
-	}
-	tx := d.records.BeginAt(d.now())
-	tx.Under(lock)
-	tx.RequireIntent(intentOf(g))
-	tx.Claim(key, res)
-	_, err = tx.Commit(ctx)
-	return err
 }

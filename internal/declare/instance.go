@@ -105,7 +105,7 @@ func (d *Declarer) findInstance(ctx context.Context, declared *fleet.Server, r f
 	if declared.ImageTag == "" {
 		tag, ok := fleet.TagOf(inst.SpecImage)
 		if !ok {
-			return false, adoptFaultAt(key, "/image_tag", "%s runs image %q, which names no version: name the one that is to be declared", called(doc), inst.SpecImage)
+			return false, adoptFault(key, "/image_tag", "%s runs image %q, which names no version: name the one that is to be declared", called(doc), inst.SpecImage)
 		}
 		declared.ImageTag = tag
 		if err := declared.Validate(); err != nil {

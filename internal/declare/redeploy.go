@@ -47,7 +47,7 @@ func (d *Declarer) redeploy(ctx context.Context, lock *store.Lock, req Request, 
 	if err != nil {
 		return out, err
 	}
-	stored, err := d.storeServer(ctx, lock, req, change{declared: g.Intent.Server, near: n, prev: intentOf(g), again: true, key: idempotency})
+	stored, err := d.storeServer(ctx, lock, req, change{declared: g.Intent.Server, near: n, prev: g, again: true, key: idempotency})
 	if err == nil {
 		out = Result[fleet.Deployment]{Object: *stored.Object.Latest, Created: true, Changed: true}
 	}

@@ -43,9 +43,17 @@ func (d *Declarer) checkRegion(r fleet.Region) error {
 }
 
 func (d *Declarer) planRegion(ctx context.Context, req Request, prev store.Versioned[fleet.Region], next fleet.Region) (p plan, err error) {
-	templates, err := d.templatesOf(ctx, next, &p)
-	if err != nil || len(p.missing) > 0 && !req.DryRun {
+	templates, err := d.templatesOf(ctx, next)
+	if err != nil {
 		return p, err
+	}
+	for _, h := range [][2]string{{"/hosts/public", next.Hosts.Public}, {"/hosts/grpc", next.Hosts.GRPC}, {"/hosts/global", next.Hosts.Global}} {
+		if h[1] != "" && !templates[h[1]].Exists() {
+			p.lacks(h[0], "host template %q does not exist; declare it first (kura_host_template), or correct the name", h[1])
+		}
+	}
+	if len(p.missing) > 0 && !req.DryRun {
+		return p, nil
 	}
 	if err := d.portsFit(next); err != nil {
 		return p, err
@@ -81,22 +89,20 @@ func (d *Declarer) mountsApart(ctx context.Context, r fleet.Region) error {
 	return r.MountsApart(store.Values(d.view.Regions()))
 }
 
-// templatesOf reads the host templates that a region names.
-func (d *Declarer) templatesOf(ctx context.Context, r fleet.Region, p *plan) (map[string]store.Versioned[fleet.HostTemplate], error) {
+// templatesOf reads the host templates that a region names and that there are, by name.
+func (d *Declarer) templatesOf(ctx context.Context, r fleet.Region) (map[string]store.Versioned[fleet.HostTemplate], error) {
 	templates := map[string]store.Versioned[fleet.HostTemplate]{}
-	for _, h := range [][2]string{{"/hosts/public", r.Hosts.Public}, {"/hosts/grpc", r.Hosts.GRPC}, {"/hosts/global", r.Hosts.Global}} {
-		if h[1] == "" {
+	for _, name := range []string{r.Hosts.Public, r.Hosts.GRPC, r.Hosts.Global} {
+		if name == "" {
 			continue
 		}
-		t, err := present(d.records.Template(ctx, h[1]))
+		t, err := present(d.records.Template(ctx, name))
 		if err != nil {
 			return nil, err
 		}
-		if !t.Exists() {
-			p.lacks(h[0], "host template %q does not exist; declare it first (kura_host_template), or correct the name", h[1])
-			continue
+		if t.Exists() {
+			templates[name] = t
 		}
-		templates[h[1]] = t
 	}
 	return templates, nil
 }
@@ -117,7 +123,7 @@ func (d *Declarer) portsFit(r fleet.Region) error {
 	case !ok:
 		return noPorts(r)
 	case last-first+1 < assigned:
-		return regionFault(r, "/containers/services", "a server takes %d assigned ports, and container endpoint %q has only %d (%d-%d); widen its ports=", assigned, r.Containers.Endpoint, last-first+1, first, last)
+		return invalid(nameRegion(r), "/containers/services", "a server takes %d assigned ports, and container endpoint %q has only %d (%d-%d); widen its ports=", assigned, r.Containers.Endpoint, last-first+1, first, last)
 	}
 	return nil
 }
@@ -175,5 +181,5 @@ func fits(g fleet.Gathered, r fleet.Region) error {
 	if r.Kubernetes != nil {
 		pointer = "/kubernetes"
 	}
-	return regionFault(r, pointer, "server %s does not fit: %v; change its overrides first", g.Intent.Key(), fault)
+	return invalid(nameRegion(r), pointer, "server %s does not fit: %v; change its overrides first", g.Intent.Key(), fault)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
-	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // Server declares a server, with all that goes with it: its deployment, its ports and its
@@ -29,14 +28,14 @@ func (d *Declarer) Server(ctx context.Context, req Request, declared fleet.Serve
 type neighbourhood struct {
 	account   store.Versioned[fleet.Account]
 	region    store.Versioned[fleet.Region]
-	templates []store.Versioned[fleet.HostTemplate]
+	templates map[string]store.Versioned[fleet.HostTemplate]
 	plan      // what is not declared yet
 }
 
 func (n neighbourhood) byName() map[string]fleet.HostTemplate {
 	m := map[string]fleet.HostTemplate{}
-	for _, t := range n.templates {
-		m[t.Value.Name] = t.Value
+	for name, t := range n.templates {
+		m[name] = t.Value
 	}
 	return m
 }
@@ -63,20 +62,8 @@ func (d *Declarer) neighbours(ctx context.Context, key fleet.ServerKey) (n neigh
 	if !n.region.Exists() {
 		n.lacks("/region", "region %q does not exist; declare it first (kura_region), or correct the name", key.Region)
 	}
-	h := n.region.Value.Hosts
-	for _, name := range slices.Compact(slices.Sorted(slices.Values([]string{h.Public, h.GRPC, h.Global}))) {
-		if name == "" {
-			continue
-		}
-		t, err := present(d.records.Template(ctx, name))
-		if err != nil {
-			return n, err
-		}
-		if t.Exists() { // Render says what is missing
-			n.templates = append(n.templates, t)
-		}
-	}
-	return n, nil
+	n.templates, err = d.templatesOf(ctx, n.region.Value) // Render says what is missing
+	return n, err
 }
 
 // declareServer is one try to store a server's declaration, or to say what that would
@@ -88,14 +75,15 @@ func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Requ
 	if err != nil {
 		return out, err
 	}
-	prev, err := present(d.records.Intent(ctx, key))
+	prev, err := d.stored(ctx, key)
 	if err != nil {
 		return out, err
 	}
-	if prev.Value.Deleting != nil {
-		return out, fleet.Errorf(fleet.CodeConflict, "%s is being destroyed since %s; wait until it is gone, then declare it again", what, instant(*prev.Value.Deleting))
+	exists := prev.IntentRevision != 0
+	if prev.Intent.Deleting != nil {
+		return out, fleet.Errorf(fleet.CodeConflict, "%s is being destroyed since %s; wait until it is gone, then declare it again", what, instant(*prev.Intent.Deleting))
 	}
-	if err := req.check(what, prev.Value.Generation); err != nil {
+	if err := req.check(what, prev.Intent.Generation); err != nil {
 		return out, err
 	}
 	if len(n.missing) > 0 {
@@ -103,43 +91,32 @@ func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Requ
 		if req.DryRun && n.region.Exists() {
 			p.warnings = d.unreadable(n.region.Value, "/region", d.look(ctx, n.region.Value))
 		}
-		out = Result[fleet.Gathered]{Object: fleet.Gathered{Intent: fleet.Intent{Server: declared, Generation: prev.Value.Generation + 1}}, Created: !prev.Exists(), Changed: true}
+		out = Result[fleet.Gathered]{Object: fleet.Gathered{Intent: fleet.Intent{Server: declared, Generation: prev.Intent.Generation + 1}}, Created: !exists, Changed: true}
 		out.Warnings, err = d.carryOut(ctx, lock, what, p, req.DryRun)
 		return out, err
 	}
 	if err := declared.ValidateIn(n.region.Value); err != nil {
 		return out, err
 	}
-	same, again := prev.Exists() && equal(prev.Value.Server, declared), req.Again && !req.DryRun && prev.Value.ImageTag == declared.ImageTag
-	if same || again {
-		g, err := d.records.Gather(ctx, key)
-		if fleet.CodeOf(err) == fleet.CodeNotFound || err == nil && g.IntentRevision != prev.Revision {
-			return out, &kv.ConflictError{What: what} // by now another declaration holds, or none
-		}
-		if err != nil {
+	same, again := exists && equal(prev.Intent.Server, declared), exists && req.Again && !req.DryRun && prev.Intent.ImageTag == declared.ImageTag
+	if again {
+		if again, err = d.triesAgain(ctx, prev, same); err != nil {
 			return out, err
 		}
-		if again {
-			if again, err = d.triesAgain(ctx, g, same); err != nil {
-				return out, err
-			}
-		}
-		if same && !again && !awaitsApply(g) && !drifted(g) {
-			out.Object = g
-			if req.DryRun {
-				out.Warnings = d.unreadable(n.region.Value, "/region", d.look(ctx, n.region.Value))
-			}
-			return out, nil
-		}
 	}
-	if !prev.Exists() && n.region.Value.Cordoned {
-		var v fleet.Invalid
-		v.Add("/region", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
-		return out, v.Err(what)
+	if same && !again && !awaitsApply(prev) && !drifted(prev) {
+		out.Object = prev
+		if req.DryRun {
+			out.Warnings = d.unreadable(n.region.Value, "/region", d.look(ctx, n.region.Value))
+		}
+		return out, nil
+	}
+	if !exists && n.region.Value.Cordoned {
+		return out, invalid(what, "/region", "region %q is cordoned and takes no new servers; uncordon it or choose another", key.Region)
 	}
 	var f found
 	switch {
-	case !prev.Exists():
+	case !exists:
 		f, err = d.running(ctx, key, n.region.Value)
 	case req.DryRun:
 		f.unread = d.look(ctx, n.region.Value)
@@ -154,7 +131,7 @@ func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Requ
 type change struct {
 	declared fleet.Server
 	near     neighbourhood
-	prev     store.Versioned[fleet.Intent]
+	prev     fleet.Gathered // what is stored of it; zero: it is new
 	found    found
 	again    bool   // it takes a new deployment, whether the version changes or not
 	key      string // of the caller's, for that
@@ -168,7 +145,7 @@ func (d *Declarer) storeServer(ctx context.Context, lock *store.Lock, req Reques
 	}
 	p.at = ofServer(req.By)
 	p.warnings = d.unreadable(c.near.region.Value, "/region", c.found.unread)
-	out = Result[fleet.Gathered]{Object: g, Created: !c.prev.Exists(), Changed: true}
+	out = Result[fleet.Gathered]{Object: g, Created: c.prev.IntentRevision == 0, Changed: true}
 	out.Warnings, err = d.carryOut(ctx, lock, "server "+c.declared.Key().String(), p, req.DryRun)
 	return out, err
 }
@@ -176,16 +153,12 @@ func (d *Declarer) storeServer(ctx context.Context, lock *store.Lock, req Reques
 // planServer says what a changed declaration writes, and what is then stored of the server.
 func (d *Declarer) planServer(ctx context.Context, c change) (p plan, g fleet.Gathered, err error) {
 	key, now, n, f := c.declared.Key(), d.now().UTC(), c.near, c.found
-	prev := c.prev
+	prev, latest, status := intentOf(c.prev), latestOf(c.prev), c.prev.Status
 	prev.Value = prev.Value.Accepted(n.region.Value)
 	next := prev.Value
 	next.Server, next.Generation = c.declared, prev.Value.Generation+1
 	if !prev.Exists() {
 		next.CreatedAt = now
-	}
-	latest, status, err := d.history(ctx, prev)
-	if err != nil {
-		return p, g, err
 	}
 	used, err := d.portsInUse(ctx, n.region.Value)
 	if err != nil {
@@ -284,24 +257,16 @@ func unrenderable(key fleet.ServerKey, err error) error {
 	if fault, ok := errors.AsType[*fleet.Error](err); ok && fault.Err != nil {
 		err = fault.Err
 	}
-	var v fleet.Invalid
-	v.Add("/account", "%v", err)
-	return v.Err("server " + key.String())
+	return invalid("server "+key.String(), "/account", "%v", err)
 }
 
-// history returns the latest deployment and the status of a server, zero where it is new.
-func (d *Declarer) history(ctx context.Context, prev store.Versioned[fleet.Intent]) (latest store.Versioned[fleet.Deployment], status *fleet.Status, err error) {
-	if !prev.Exists() {
-		return latest, nil, nil
+// stored is all that is stored of a server, the zero one where there is none.
+func (d *Declarer) stored(ctx context.Context, key fleet.ServerKey) (fleet.Gathered, error) {
+	g, err := d.records.Gather(ctx, key)
+	if fleet.CodeOf(err) == fleet.CodeNotFound {
+		return fleet.Gathered{}, nil
 	}
-	if latest, err = present(d.records.Deployment(ctx, prev.Value.Key(), prev.Value.Deployment)); err != nil {
-		return latest, nil, err
-	}
-	stored, err := present(d.records.Status(ctx, prev.Value.Key()))
-	if stored.Exists() {
-		status = &stored.Value
-	}
-	return latest, status, err
+	return g, err
 }
 
 // Destroy asks for the destruction of a server.

@@ -68,15 +68,20 @@ func (d *Declarer) dryRun(ctx context.Context, write func(context.Context, *stor
 	return Retry(func() error { return write(ctx, &store.Lock{}) })
 }
 
-func (d *Declarer) inTurnAlone(ctx context.Context, write func(context.Context, *store.Lock) error) error {
+// inTurn runs a write when it has its turn in this process.
+func (d *Declarer) inTurn(ctx context.Context, places int64, write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	leave, err := d.turn.take(ctx, turnAlone)
+	leave, err := d.turn.take(ctx, places)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return Retry(func() (err error) {
+	return Retry(func() error { return write(ctx) })
+}
+
+func (d *Declarer) inTurnAlone(ctx context.Context, write func(context.Context, *store.Lock) error) error {
+	return d.inTurn(ctx, turnAlone, func(ctx context.Context) error {
 		lock, err := d.records.Lock(ctx)
 		if err != nil {
 			return err
@@ -93,15 +98,8 @@ func (d *Declarer) inTurnAlone(ctx context.Context, write func(context.Context, 
 }
 
 func (d *Declarer) inTurnBeside(ctx context.Context, write func(context.Context, *store.Lock) error) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	leave, err := d.turn.take(ctx, turnBeside)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	lost := 0
-	return Retry(func() error {
+	return d.inTurn(ctx, turnBeside, func(ctx context.Context) error {
 		if lost == losses {
 			return errLost
 		}
