@@ -13,6 +13,9 @@ import (
 // under way.
 const attemptTime = 15 * time.Second
 
+// attemptPause is the time between two looks at it: an end that is no news is written nowhere.
+const attemptPause = 500 * time.Millisecond
+
 // triesAgain decides whether a version that is declared already takes another deployment
 // (P12): whoever asks saw that it does not serve. What has come to something since is left
 // alone (P9), and a try that is under way is waited for: a redeploy on top of that would
@@ -81,6 +84,8 @@ func (d *Declarer) attempted(ctx context.Context, key fleet.ServerKey) bool {
 		default:
 		}
 	})()
+	look := time.NewTicker(attemptPause)
+	defer look.Stop()
 	for {
 		g, ok := d.view.Server(key)
 		if !ok || g.Status == nil || !attempting(g, d.status(g)) {
@@ -88,6 +93,7 @@ func (d *Declarer) attempted(ctx context.Context, key fleet.ServerKey) bool {
 		}
 		select {
 		case <-moved:
+		case <-look.C:
 		case <-ctx.Done():
 			return true
 		}

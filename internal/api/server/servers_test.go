@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -279,6 +281,39 @@ func TestP12_anEqualDeclarationThatIsToBeTriedAgainIsARedeployUnlessItHealed(t *
 	})
 	if <-answer {
 		t.Error("a server that healed by the try under way is redeployed")
+	}
+}
+
+// A try that learns nothing new is written nowhere (G12): who waits for its end hears of that all
+// the same, and not after all the time that it may take.
+func TestP12_G12_theEndOfATryThatIsWrittenNowhereIsHeardOf(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.seed([]string{"eu"}, "acme")
+	k := key("acme", "eu")
+	w.put(srv("acme", "eu", "v1"))
+	g, err := w.records.Gather(ctx, k)
+	w.must(nil, err)
+	failed := fleet.Status{Generation: 1, Verdict: fleet.VerdictFailed, VerdictReason: fleet.ReasonImagePullFailed}
+	g.Latest.Status = fleet.DeploymentFailed
+	w.must(nil, w.records.CommitTurn(ctx, fleet.TurnWrite{Key: k, IntentRevision: g.IntentRevision, Status: failed, Latest: g.Latest, LatestRevision: g.LatestRevision}))
+	w.viewed()
+	var asked atomic.Int64
+	w.turns.mu.Lock()
+	w.turns.beyond = func(g fleet.Gathered) *fleet.Status {
+		s := g.Status.Clone()
+		if asked.Add(1) < 5 { // it is under way
+			s.Runtime.Plan = &fleet.Plan{ID: "try"}
+		}
+		return &s
+	}
+	w.turns.mu.Unlock()
+	began := time.Now()
+	out, err := w.client.PutServer(ctx, srv("acme", "eu", "v1"), api.PutOptions{Again: true})
+	if d := out.Object.Deployment; err != nil || d.Seq != 2 || d.Cause != fleet.DeploymentCauseRedeploy {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if took := time.Since(began); took > 10*time.Second || asked.Load() < 5 {
+		t.Errorf("it took %s, and was asked for %d times", took, asked.Load())
 	}
 }
 
