@@ -1,8 +1,10 @@
 package readiness
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // Policy says which addresses may be probed (R4): public ones, and those that the
@@ -37,10 +39,7 @@ func (e *DeniedError) Error() string {
 func (p Policy) Check(addr netip.Addr) error {
 	addr = addr.Unmap()
 	reached := wrapped(addr)
-	kind := kindOf(addr)
-	if kind == "" {
-		kind = kindOf(reached)
-	}
+	kind := cmp.Or(kindOf(addr), kindOf(reached))
 	if kind == "" || p.allows(addr) || p.allows(reached) {
 		return nil
 	}
@@ -49,12 +48,7 @@ func (p Policy) Check(addr netip.Addr) error {
 
 func (p Policy) allows(addr netip.Addr) bool {
 	addr = addr.WithZone("") // no prefix contains an address with a zone
-	for _, prefix := range p.allow {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.allow, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
 // Prefixes under which an IPv6 address leads to the IPv4 address inside it.

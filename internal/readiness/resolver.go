@@ -15,28 +15,25 @@ import (
 // resolveFunc returns the A and AAAA addresses of a host, at least one or an error.
 type resolveFunc func(ctx context.Context, host string) ([]netip.Addr, error)
 
-// newResolve returns the resolution by the DNS server at address, or by the
-// system where address is empty.
-func newResolve(address string) resolveFunc {
+// newResolve returns the resolution by a DNS server, or by the system where server is
+// empty.
+func newResolve(server string) resolveFunc {
 	lookup := systemLookup
-	if address != "" {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
+	if server != "" {
+		if _, _, err := net.SplitHostPort(server); err != nil {
+			server = net.JoinHostPort(strings.Trim(server, "[]"), "53")
 		}
-		lookup = serverLookup(address)
+		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) { return serverLookup(ctx, server, host) }
 	}
 	return func(ctx context.Context, host string) ([]netip.Addr, error) {
 		if addr, err := netip.ParseAddr(host); err == nil {
 			return []netip.Addr{addr}, nil
 		}
 		addrs, err := lookup(ctx, host)
-		if err != nil {
-			return nil, err
+		if err == nil && len(addrs) == 0 {
+			err = errors.New("it has no A or AAAA record")
 		}
-		if len(addrs) == 0 {
-			return nil, errors.New("it has no A or AAAA record")
-		}
-		return addrs, nil
+		return addrs, err
 	}
 }
 
@@ -73,46 +70,42 @@ const (
 	familyGrace = 250 * time.Millisecond // for the other family's answer, once one has addresses
 )
 
-// serverLookup asks the DNS server at address for A and AAAA at the same time.
-// One family is enough: servers exist that never answer for the other.
-func serverLookup(address string) resolveFunc {
-	return func(ctx context.Context, host string) ([]netip.Addr, error) {
-		type result struct {
-			addrs []netip.Addr
-			err   error
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		families := []uint16{dns.TypeAAAA, dns.TypeA}
-		results := make(chan result, len(families))
-		for _, family := range families {
-			go func() {
-				addrs, err := query(ctx, address, host, family)
-				results <- result{addrs, err}
-			}()
-		}
-		var addrs []netip.Addr
-		var failure error
-		var grace <-chan time.Time
-		for range families {
-			select {
-			case r := <-results:
-				addrs = append(addrs, r.addrs...)
-				if r.err != nil {
-					failure = r.err
-				}
-				if len(r.addrs) > 0 && grace == nil {
-					grace = time.After(familyGrace)
-				}
-			case <-grace:
-				return addrs, nil
+// serverLookup asks the DNS server for A and AAAA at the same time. One family is enough:
+// servers exist that never answer for the other.
+func serverLookup(ctx context.Context, server, host string) (addrs []netip.Addr, failure error) {
+	type result struct {
+		addrs []netip.Addr
+		err   error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	families := []uint16{dns.TypeAAAA, dns.TypeA}
+	results := make(chan result, len(families))
+	for _, family := range families {
+		go func() {
+			addrs, err := query(ctx, server, host, family)
+			results <- result{addrs, err}
+		}()
+	}
+	var grace <-chan time.Time
+	for range families {
+		select {
+		case r := <-results:
+			addrs = append(addrs, r.addrs...)
+			if r.err != nil {
+				failure = r.err
 			}
-		}
-		if len(addrs) > 0 {
+			if len(r.addrs) > 0 && grace == nil {
+				grace = time.After(familyGrace)
+			}
+		case <-grace:
 			return addrs, nil
 		}
-		return nil, failure
 	}
+	if len(addrs) > 0 {
+		return addrs, nil
+	}
+	return nil, failure
 }
 
 // query puts one question to the server, again where an answer is lost.
@@ -184,9 +177,8 @@ func exchange(ctx context.Context, network, server string, question *dns.Msg) (*
 	}
 }
 
-// endWith makes reads and writes of conn fail once ctx is done. The returned
-// function undoes it.
-func endWith(ctx context.Context, conn net.Conn) (undo func()) {
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	return func() { stop() }
+// endWith makes reads and writes of conn fail once ctx is done. The returned function undoes
+// it.
+func endWith(ctx context.Context, conn net.Conn) (undo func() bool) {
+	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }

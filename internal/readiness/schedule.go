@@ -1,7 +1,7 @@
 package readiness
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"hash/fnv"
 	"time"
@@ -15,27 +15,19 @@ type Pace struct {
 	Converged       time.Duration // while it has converged, ± a fifth; 30 s
 	FailingMin      time.Duration // after the first failure of a converged one; 2 s
 	FailingMax      time.Duration // doubling up to here; 30 s
-	Concurrency     int           // under way at once, half of them for pending servers; 256
+	Concurrency     int           // under way at once, half of them for pending servers; 256, at least 2
 }
 
 func (p Pace) withDefaults() Pace {
-	set := func(d *time.Duration, value time.Duration) {
-		if *d <= 0 {
-			*d = value
-		}
+	return Pace{
+		Pending:         cmp.Or(p.Pending, time.Second),
+		PendingPatience: cmp.Or(p.PendingPatience, 60),
+		PendingMax:      cmp.Or(p.PendingMax, 10*time.Second),
+		Converged:       cmp.Or(p.Converged, 30*time.Second),
+		FailingMin:      cmp.Or(p.FailingMin, 2*time.Second),
+		FailingMax:      cmp.Or(p.FailingMax, 30*time.Second),
+		Concurrency:     cmp.Or(p.Concurrency, 256),
 	}
-	set(&p.Pending, time.Second)
-	set(&p.PendingMax, 10*time.Second)
-	set(&p.Converged, 30*time.Second)
-	set(&p.FailingMin, 2*time.Second)
-	set(&p.FailingMax, 30*time.Second)
-	if p.PendingPatience <= 0 {
-		p.PendingPatience = 60
-	}
-	if p.Concurrency <= 1 {
-		p.Concurrency = 256
-	}
-	return p
 }
 
 // pause returns how long e rests after an answer.
@@ -71,16 +63,16 @@ type entry struct {
 	name     string // no other's
 	ask      func(context.Context)
 	pending  bool
-	gone     bool // removed or replaced: an answer under way is for nobody
+	gone     bool  // removed or replaced: an answer under way is for nobody
+	lane     *lane // the newest schedule's
 	running  bool
 	again    bool // due at once after the one under way
-	heard    bool
+	answered bool
 	failures int       // in a row
 	good     time.Time // when the last one began that was answered well
 
-	due   time.Time
-	lane  *lane
-	index int // in the lane's heap; -1: not in it
+	timer     *time.Timer // nil until it was scheduled
+	schedules int         // how many there were: only the newest counts
 
 	waiting []chan error // who waits for one that has not begun
 	served  []chan error // who waits for the one under way
@@ -89,57 +81,33 @@ type entry struct {
 // lane is a queue with its own share of what is under way. What is pending and what has
 // converged have one each, so that neither can hold up the other.
 type lane struct {
-	queue   queue
+	due     []dueEntry
 	running int
-	limit   int
+	limit   int // 0 while Run does not run
 }
 
-// push puts e into the lane, taking it out of any other.
-func (l *lane) push(e *entry, due time.Time) {
-	e.remove()
-	e.lane, e.due = l, due
-	heap.Push(&l.queue, e)
+// dueEntry is an entry whose time has come, by one of its schedules.
+type dueEntry struct {
+	*entry
+	schedule int
 }
 
-// remove takes e out of its lane's queue.
-func (e *entry) remove() {
-	if e.index >= 0 {
-		heap.Remove(&e.lane.queue, e.index)
+// next takes the first entry out of the lane, nil where there is none or no room for it.
+func (l *lane) next() *entry {
+	for l.running < l.limit && len(l.due) > 0 {
+		first := l.due[0]
+		l.due[0] = dueEntry{} // for the garbage collector
+		if l.due = l.due[1:]; first.schedule == first.schedules {
+			return first.entry
+		}
 	}
+	return nil
 }
 
-// next returns the first entry if it is due and the lane has room, else nil and
-// how long until the first is due (0: wait for something else).
-func (l *lane) next(now time.Time) (*entry, time.Duration) {
-	if len(l.queue) == 0 || l.running >= l.limit {
-		return nil, 0
+// unschedule takes e out of the schedule.
+func (e *entry) unschedule() {
+	e.schedules++
+	if e.timer != nil {
+		e.timer.Stop()
 	}
-	if wait := l.queue[0].due.Sub(now); wait > 0 {
-		return nil, wait
-	}
-	first := l.queue[0]
-	heap.Remove(&l.queue, first.index)
-	return first, 0
-}
-
-// queue is a heap of entries by due time.
-type queue []*entry
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
-func (q queue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
-}
-func (q *queue) Push(x any) {
-	e, _ := x.(*entry) // nothing else is pushed
-	e.index = len(*q)
-	*q = append(*q, e)
-}
-func (q *queue) Pop() any {
-	last := len(*q) - 1
-	e := (*q)[last]
-	(*q)[last] = nil
-	*q, e.index = (*q)[:last], -1
-	return e
 }

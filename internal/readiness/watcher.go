@@ -26,16 +26,16 @@ type Answer interface {
 type Endpoints[K comparable] = Watcher[K, Target, fleet.ProbeObservation]
 
 // Watcher keeps the newest answer to every question of every key, and asks each at the
-// pace of its state (R5). One goroutine keeps the schedule; there is one more for each
-// question under way.
+// pace of its state (R5). There is one goroutine for each question under way.
 type Watcher[K comparable, Q Question, A Answer] struct {
 	ask     func(context.Context, Q) A
 	changed func(key K)
 	pace    Pace
-	wake    chan struct{} // something may be due earlier than the schedule thinks
 	stopped chan struct{} // closed when Run has ended
+	asking  sync.WaitGroup
 
 	mu      sync.Mutex
+	ctx     context.Context               // Run's
 	keys    map[K]map[string]*asked[Q, A] // by key, then name
 	gate    lane                          // what is pending, and what Now asks for
 	routine lane                          // what has converged
@@ -53,40 +53,29 @@ type asked[Q Question, A Answer] struct {
 // answer differs from before, or a pending key got a fresh good one, which its gate waits
 // for. A message alone is no news.
 func NewWatcher[K comparable, Q Question, A Answer](ask func(context.Context, Q) A, changed func(key K), pace Pace) *Watcher[K, Q, A] {
-	pace = pace.withDefaults()
 	return &Watcher[K, Q, A]{
-		ask: ask, changed: changed, pace: pace,
-		wake:    make(chan struct{}, 1),
+		ask: ask, changed: changed, pace: pace.withDefaults(),
 		stopped: make(chan struct{}),
 		keys:    map[K]map[string]*asked[Q, A]{},
-		gate:    lane{limit: (pace.Concurrency + 1) / 2},
-		routine: lane{limit: pace.Concurrency / 2},
 	}
 }
 
 // Run asks until ctx ends, and returns when the last question has. It runs once.
 func (w *Watcher[K, Q, A]) Run(ctx context.Context) {
 	defer close(w.stopped)
-	var asked sync.WaitGroup
-	defer asked.Wait()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-w.wake:
-		}
-		due, wait := w.take(time.Now())
-		for _, e := range due {
-			asked.Go(func() { e.ask(ctx) })
-		}
-		timer.Stop()
-		if wait > 0 {
-			timer.Reset(wait)
-		}
-	}
+	w.limit(ctx, (w.pace.Concurrency+1)/2, w.pace.Concurrency/2)
+	<-ctx.Done()
+	w.limit(ctx, 0, 0)
+	w.asking.Wait()
+}
+
+// limit says how many questions may be under way in each lane from now on.
+func (w *Watcher[K, Q, A]) limit(ctx context.Context, gate, routine int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ctx, w.gate.limit, w.routine.limit = ctx, gate, routine
+	w.askDue(&w.gate)
+	w.askDue(&w.routine)
 }
 
 // Set says what is asked for key and whether it is pending: waiting for good answers.
@@ -110,7 +99,7 @@ func (w *Watcher[K, Q, A]) Set(key K, questions []Q, pending bool) {
 			if good, _ := e.answer.State(); !good {
 				e.failures = 1
 			}
-			w.turn(&e.entry)
+			w.reschedule(&e.entry)
 		}
 		now[name] = e
 	}
@@ -125,7 +114,7 @@ func (w *Watcher[K, Q, A]) Set(key K, questions []Q, pending bool) {
 // begin makes a question due at once.
 func (w *Watcher[K, Q, A]) begin(key K, q Q, pending bool) *asked[Q, A] {
 	e := &asked[Q, A]{question: q}
-	e.entry = entry{name: fmt.Sprint(key, " ", q.Name()), pending: pending, index: -1}
+	e.entry = entry{name: fmt.Sprint(key, " ", q.Name()), pending: pending}
 	e.ask = func(ctx context.Context) {
 		begun := time.Now()
 		answer := w.ask(ctx, q)
@@ -137,29 +126,26 @@ func (w *Watcher[K, Q, A]) begin(key K, q Q, pending bool) *asked[Q, A] {
 	return e
 }
 
-// turn reschedules e after it became pending or ceased to be.
-func (w *Watcher[K, Q, A]) turn(e *entry) {
+// reschedule puts e elsewhere in the schedule after it became pending or ceased to be.
+func (w *Watcher[K, Q, A]) reschedule(e *entry) {
 	switch {
 	case e.running:
 		e.again = e.again || e.pending // the question under way began before anyone waited
 	case len(e.waiting) > 0:
 		// due already
-	case e.pending || !e.heard:
+	case e.pending || !e.answered:
 		w.schedule(e, 0)
 	default:
 		w.schedule(e, e.pause(w.pace))
 	}
 }
 
-// Remove forgets key.
-func (w *Watcher[K, Q, A]) Remove(key K) { w.Set(key, nil, false) }
-
 // Latest returns the newest answer to a question of key.
 func (w *Watcher[K, Q, A]) Latest(key K, name string) (answer A, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e := w.keys[key][name]; e != nil {
-		return e.answer, e.heard
+		return e.answer, e.answered
 	}
 	return answer, false
 }
@@ -218,27 +204,36 @@ var (
 	errChanged = errors.New("its endpoints changed meanwhile: ask again")
 )
 
-// schedule makes e due after pause, in the lane of its state.
+// schedule makes e due after pause, in the lane of its state, and no longer when it was.
 func (w *Watcher[K, Q, A]) schedule(e *entry, pause time.Duration) {
-	to := &w.routine
+	e.unschedule()
+	e.lane = &w.routine
 	if e.pending || len(e.waiting) > 0 {
-		to = &w.gate
+		e.lane = &w.gate
 	}
-	to.push(e, time.Now().Add(pause))
-	w.wakeRun()
+	due, lane := dueEntry{e, e.schedules}, e.lane
+	e.timer = time.AfterFunc(pause, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		lane.due = append(lane.due, due)
+		w.askDue(lane)
+	})
 }
 
-// wakeRun lets Run look at the schedule again.
-func (w *Watcher[K, Q, A]) wakeRun() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
+// askDue asks what is due in a lane, as far as there is room.
+func (w *Watcher[K, Q, A]) askDue(l *lane) {
+	for e := l.next(); e != nil; e = l.next() {
+		l.running++
+		e.running, e.again = true, false
+		e.served, e.waiting = e.waiting, nil
+		ctx := w.ctx
+		w.asking.Go(func() { e.ask(ctx) })
 	}
 }
 
 // drop takes e out and tells those who wait for it.
 func (w *Watcher[K, Q, A]) drop(e *entry) {
-	e.remove()
+	e.unschedule()
 	e.gone = true
 	notify(append(e.waiting, e.served...), errChanged)
 	e.waiting, e.served = nil, nil
@@ -251,36 +246,13 @@ func notify(answers []chan error, err error) {
 	}
 }
 
-// take returns what is to be asked now, and how long until something else is
-// due (0: nothing is, or every slot is in use).
-func (w *Watcher[K, Q, A]) take(now time.Time) (due []*entry, wait time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, l := range []*lane{&w.gate, &w.routine} {
-		for {
-			e, later := l.next(now)
-			if e == nil {
-				if later > 0 && (wait == 0 || later < wait) {
-					wait = later
-				}
-				break
-			}
-			l.running++
-			e.running, e.again = true, false
-			e.served, e.waiting = e.waiting, nil
-			due = append(due, e)
-		}
-	}
-	return due, wait
-}
-
 // record stores the answer, makes the next question due and reports whether there is news.
 func (w *Watcher[K, Q, A]) record(e *asked[Q, A], begun time.Time, answer A, stopping bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.lane.running--
 	e.running = false
-	w.wakeRun() // there is room in the lane
+	defer w.askDue(e.lane) // there is room in it
 	if e.gone || stopping {
 		return false // an answer that was cut short says nothing
 	}
@@ -288,8 +260,8 @@ func (w *Watcher[K, Q, A]) record(e *asked[Q, A], begun time.Time, answer A, sto
 	e.served = nil
 	wasGood, wasReason := e.answer.State()
 	good, reason := answer.State()
-	news := !e.heard || good != wasGood || reason != wasReason || e.pending && good
-	e.answer, e.heard = answer, true
+	news := !e.answered || good != wasGood || reason != wasReason || e.pending && good
+	e.answer, e.answered = answer, true
 	if good {
 		e.failures, e.good = 0, begun
 	} else {
