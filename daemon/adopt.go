@@ -45,11 +45,9 @@ func adoptCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return printJSON(cmd.OutOrStdout(), done)
-			}
-			printAdopted(cmd.OutOrStdout(), key, request, done)
-			return nil
+			return show(cmd.OutOrStdout(), output, done, func(w io.Writer, done api.Written[fleet.ServerView]) {
+				printAdopted(w, key, request, done)
+			})
 		},
 	}
 	t.flags(c)

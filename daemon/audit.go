@@ -18,6 +18,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // auditFile is the name of the audit log in the data directory.
@@ -128,7 +129,7 @@ func auditAnchors(ctx context.Context, t *target, from *storeOptions) (known map
 }
 
 func verifyAudit(out io.Writer, anchor fleet.AuditAnchor, after uint64, files []string) error {
-	report, err := audit.Against(anchor, after, files...)
+	report, err := audit.Verify(anchor, after, files...)
 	if fault, ok := errors.AsType[*audit.Fault](err); ok {
 		return fmt.Errorf("the audit log is not whole: %w", fault)
 	}
@@ -149,4 +150,107 @@ func verifyAudit(out io.Writer, anchor fleet.AuditAnchor, after uint64, files []
 		fmt.Fprintln(out, "half a line follows: kurad writes it just now, or was killed meanwhile; its next start says so in the log")
 	}
 	return nil
+}
+
+const (
+	// anchorEvery is how often the anchors of the audit logs are stored, at most.
+	anchorEvery = time.Second
+	// anchorWithin bounds storing them at the end.
+	anchorWithin = 2 * time.Second
+)
+
+// anchorName names an audit log in the store. Where several kurads share the store, each
+// has its own.
+func anchorName(path, dataDir string, shared bool) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if shared {
+		host, _ := os.Hostname()
+		return host + ":" + path
+	}
+	// The store is in the data directory, which may move.
+	if abs, err := filepath.Abs(dataDir); err == nil {
+		if rel, err := filepath.Rel(abs, path); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return path
+}
+
+// anchors keep the end of the audit logs in the store (G10).
+type anchors struct {
+	*audit.Trail
+	log     hclog.Logger
+	records *store.Records // nil until the logs were compared with their anchors
+	logs    []*anchored
+}
+
+// anchored is a log with its anchor as it is stored.
+type anchored struct {
+	*audit.Log
+	name string
+	at   store.Versioned[fleet.AuditAnchor]
+}
+
+// compare compares the logs with their anchors, by their names in the store, before
+// anything is written to them.
+func (a *anchors) compare(ctx context.Context, records *store.Records, changes, denied string) error {
+	stored, err := records.Anchors(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range []*anchored{{Log: a.Changes, name: changes}, {Log: a.Denied, name: denied}} {
+		l.at = stored[l.name]
+		if err := l.Compare(l.at.Value); err != nil {
+			return fmt.Errorf("compare the audit log with its anchor: %w", err)
+		}
+		a.logs = append(a.logs, l)
+	}
+	a.records = records
+	return a.store(ctx)
+}
+
+// store stores where the logs end, where that has changed, and then removes the files that
+// the anchors leave out: so a log is never behind its anchor.
+func (a *anchors) store(ctx context.Context) (err error) {
+	for _, l := range a.logs {
+		err = errors.Join(err, a.storeOne(ctx, l))
+	}
+	return err
+}
+
+func (a *anchors) storeOne(ctx context.Context, l *anchored) error {
+	mark, err := l.Mark()
+	if err != nil || mark == l.at.Value {
+		return err
+	}
+	if l.at, err = a.records.PutAnchor(ctx, l.name, l.at, mark); err != nil {
+		if stored, rerr := a.records.Anchors(ctx); rerr == nil { // it may be there by now
+			l.at = stored[l.name]
+		}
+		return fmt.Errorf("store the anchor of the audit log: %w", err)
+	}
+	return l.Prune(mark.First)
+}
+
+// run stores the anchors until ctx ends, and tells what was denied meanwhile.
+func (a *anchors) run(ctx context.Context) {
+	said := false
+	for kv.Pause(ctx, anchorEvery) {
+		a.Flush()
+		err := a.store(ctx)
+		if err != nil && !said && ctx.Err() == nil {
+			a.log.Warn("the end of the audit log could not be stored; tried again each second", "error", err)
+		}
+		said = err != nil
+	}
+}
+
+// close ends the logs, and stores where.
+func (a *anchors) close() error {
+	err := a.Trail.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), anchorWithin)
+	defer cancel()
+	return errors.Join(err, a.store(ctx))
 }

@@ -3,17 +3,21 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // files in the data directory, by which the other commands find a daemon.
@@ -70,12 +74,19 @@ func shows[T any](c *cobra.Command, read func(*api.Client, context.Context) (T, 
 		if err != nil {
 			return err
 		}
-		if output == "json" {
-			return printJSON(cmd.OutOrStdout(), v)
-		}
-		table(cmd.OutOrStdout(), v)
-		return nil
+		return show(cmd.OutOrStdout(), output, v, table)
 	})
+}
+
+// show prints what was read as --output says.
+func show[T any](w io.Writer, output string, v T, table func(io.Writer, T)) error {
+	if output != "json" {
+		table(w, v)
+		return nil
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 // outputFlag lets a command print a table, or json.
@@ -92,6 +103,29 @@ func outputFlag(c *cobra.Command, output *string) {
 // impatient returns a client that reports at once when nobody answers, for commands that
 // try again by themselves.
 func (t *target) impatient() (*api.Client, error) { return t.dial(true) }
+
+// keepAsking asks the daemon again and again, until ctx ends or nobody wants the answers. After an
+// error it goes on with a new client: a daemon that starts again may have another address.
+func keepAsking[T any](ctx context.Context, t *target, ask func(*api.Client) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for ctx.Err() == nil {
+			c, err := t.impatient()
+			for {
+				var v T
+				if err == nil {
+					v, err = ask(c)
+				}
+				if ctx.Err() != nil || !yield(v, err) {
+					return
+				}
+				if err != nil {
+					break
+				}
+			}
+			kv.Pause(ctx, time.Second)
+		}
+	}
+}
 
 func (t *target) dial(impatient bool) (*api.Client, error) {
 	endpoint := cmp.Or(t.endpoint, os.Getenv("KURA_ENDPOINT"))

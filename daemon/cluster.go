@@ -30,12 +30,11 @@ func printNamespaces(w io.Writer, list []api.Namespace) {
 		fmt.Fprintln(w, "no region names a Kubernetes cluster")
 		return
 	}
-	t := newTable()
-	t.AppendHeader(table.Row{"Cluster", "Namespace", "Observed uid", "Uid now", "Servers", "Reason"})
+	t := newTable(w, "Cluster", "Namespace", "Observed uid", "Uid now", "Servers", "Reason")
 	for _, n := range list {
 		t.AppendRow(table.Row{n.Cluster, n.Namespace, dash(n.UID), dash(n.Seen), n.Servers, dash(string(n.Reason))})
 	}
-	render(w, t)
+	t.Render()
 	for _, n := range list {
 		if n.Message != "" {
 			fmt.Fprintf(w, "namespace %s of cluster %s (%s): %s\n", n.Namespace, n.Cluster, n.Reason, n.Message)

@@ -18,27 +18,31 @@ const completionTime = time.Second
 // complete teaches every command what can follow: names come from the running daemon, and
 // where it does not answer there are none.
 func complete(c *cobra.Command) {
-	servers := listed(func(c *api.Client, ctx context.Context) ([]fleet.ServerView, error) {
+	servers := func(c *api.Client, ctx context.Context) ([]fleet.ServerView, error) {
 		return c.ListServers(ctx, api.ServerFilter{})
-	}, serverWord)
-	words := strings.Fields(c.Use)
-	for _, word := range words[1:] {
+	}
+	for _, word := range strings.Fields(c.Use)[1:] {
 		switch strings.ToLower(strings.Trim(word, "[].")) {
 		case "account/region":
-			c.ValidArgsFunction = names(servers, strings.HasSuffix(word, "..."))
+			c.ValidArgsFunction = names(servers, serverWord, strings.HasSuffix(word, "..."))
 		case "id":
-			c.ValidArgsFunction = names(listed((*api.Client).ListTokens, tokenWord), false)
+			c.ValidArgsFunction = names((*api.Client).ListTokens, tokenWord, false)
 		}
 	}
-	for flag, values := range map[string]func(context.Context, *api.Client) ([]string, error){
-		"account": listed((*api.Client).ListAccounts, func(a api.Account) string { return a.ID }),
-		"region":  listed((*api.Client).ListRegions, func(r api.Region) string { return r.Name }),
-		"output":  fixed("table", "json"), "scope": fixed(string(fleet.ScopeRead), string(fleet.ScopeWrite), string(fleet.ScopeAdmin)),
-		"log-level": fixed("trace", "debug", "info", "warn", "error"), "log-format": fixed("text", "json"),
-		"environment": fixed("production", "staging", "canary"),
+	words := func(of ...cobra.Completion) cobra.CompletionFunc {
+		return cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp)
+	}
+	for flag, values := range map[string]cobra.CompletionFunc{
+		"account":     names((*api.Client).ListAccounts, func(a api.Account) string { return a.ID }, true),
+		"region":      names((*api.Client).ListRegions, func(r api.Region) string { return r.Name }, true),
+		"output":      words("table", "json"),
+		"scope":       words(string(fleet.ScopeRead), string(fleet.ScopeWrite), string(fleet.ScopeAdmin)),
+		"log-level":   words("trace", "debug", "info", "warn", "error"),
+		"log-format":  words("text", "json"),
+		"environment": words("production", "staging", "canary"),
 	} {
 		if c.Flags().Lookup(flag) != nil {
-			_ = c.RegisterFlagCompletionFunc(flag, names(values, true)) // fails only for a flag that is not there
+			_ = c.RegisterFlagCompletionFunc(flag, values) // fails only for a flag that is not there
 		}
 	}
 	for _, sub := range c.Commands() {
@@ -46,49 +50,31 @@ func complete(c *cobra.Command) {
 	}
 }
 
-// names asks for words of one kind, unless one was given already and one is all there can be.
-func names(ask func(context.Context, *api.Client) ([]string, error), several bool) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 && !several {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		text := func(flag string) string {
-			value, _ := cmd.Flags().GetString(flag) // "" where the command has no such flag
+// names completes by the words of what the daemon lists ("" is none), unless one was given
+// already and one is all there can be.
+func names[T any](list func(*api.Client, context.Context) ([]T, error), word func(T) string, several bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		flag := func(name string) string {
+			value, _ := cmd.Flags().GetString(name) // "" where the command has no such flag
 			return value
 		}
-		t := target{endpoint: text("endpoint"), tokenFile: text("token-file"), caFile: text("ca-certificate"), dataDir: cmp.Or(text("data-dir"), defaultDataDir())}
-		c, err := t.impatient()
-		if err != nil {
-			c = nil // fixed words need no daemon
+		t := target{endpoint: flag("endpoint"), tokenFile: flag("token-file"), caFile: flag("ca-certificate"), dataDir: cmp.Or(flag("data-dir"), defaultDataDir())}
+		var words []cobra.Completion
+		if c, err := t.impatient(); err == nil && (len(args) == 0 || several) {
+			ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+			defer cancel()
+			all, _ := list(c, ctx)
+			for _, v := range all {
+				if w := word(v); w != "" {
+					words = append(words, w)
+				}
+			}
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
-		defer cancel()
-		words, _ := ask(ctx, c)
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-func fixed(words ...string) func(context.Context, *api.Client) ([]string, error) {
-	return func(context.Context, *api.Client) ([]string, error) { return words, nil }
-}
-
-// listed asks for the words of what is listed; "" is none.
-func listed[T any](list func(*api.Client, context.Context) ([]T, error), word func(T) string) func(context.Context, *api.Client) ([]string, error) {
-	return func(ctx context.Context, c *api.Client) (words []string, err error) {
-		if c == nil {
-			return nil, nil
-		}
-		all, err := list(c, ctx)
-		for _, v := range all {
-			if w := word(v); w != "" {
-				words = append(words, w)
-			}
-		}
-		return words, err
-	}
-}
-
-func serverWord(s fleet.ServerView) string { return s.Account + "/" + s.Region + "\t" + saidOf(s) }
+func serverWord(s fleet.ServerView) string { return s.Account + "/" + s.Region + "\t" + verdictText(s) }
 
 func tokenWord(t api.TokenInfo) string {
 	if t.RevokedAt != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
@@ -20,55 +21,42 @@ type declaredProbes struct {
 	view  *store.View
 	probe func(context.Context, readiness.Target) fleet.ProbeObservation
 
-	mu      sync.Mutex
-	watcher *readiness.Endpoints[string] // nil while Run does not
+	following sync.Mutex                                  // an older answer of the view may not come after a newer one
+	watcher   atomic.Pointer[readiness.Endpoints[string]] // nil while Run does not run
 }
 
 // Run probes until ctx ends. It may run again.
 func (d *declaredProbes) Run(ctx context.Context) {
 	watcher := readiness.NewWatcher(d.probe, func(string) {}, declaredPace)
-	d.use(watcher)
-	defer d.use(nil)
+	d.watcher.Store(watcher)
+	defer d.watcher.Store(nil)
+	follow := func(account string) {
+		d.following.Lock()
+		defer d.following.Unlock()
+		var targets []readiness.Target
+		for _, e := range d.view.CacheEndpoints(account) {
+			targets = append(targets, readiness.Target{URL: e.URL, Foreign: true})
+		}
+		watcher.Set(account, targets, false)
+	}
 	cancel := d.view.Subscribe(func(u store.Update) {
 		if account, _, ok := strings.Cut(u.Name, "/"); ok && u.Kind == store.KindEndpoint {
-			d.follow(account)
+			follow(account)
 		}
 	})
 	defer cancel()
 	for _, account := range d.view.AccountsWithEndpoints() {
-		d.follow(account)
+		follow(account)
 	}
 	watcher.Run(ctx)
 }
 
-func (d *declaredProbes) use(w *readiness.Endpoints[string]) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.watcher = w
-}
-
-// follow takes over what is declared of an account now. The lock keeps an older answer
-// of the view from coming after a newer one.
-func (d *declaredProbes) follow(account string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.watcher == nil {
-		return
-	}
-	var targets []readiness.Target
-	for _, e := range d.view.CacheEndpoints(account) {
-		targets = append(targets, readiness.Target{URL: e.URL, Foreign: true})
-	}
-	d.watcher.Set(account, targets, false)
-}
-
 // Answers implements server.DeclaredProbes.
 func (d *declaredProbes) Answers(account, url string) (ready, known bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.watcher == nil {
+	watcher := d.watcher.Load()
+	if watcher == nil {
 		return false, false
 	}
-	seen, known := d.watcher.Latest(account, url)
+	seen, known := watcher.Latest(account, url)
 	return seen.Ready, known
 }

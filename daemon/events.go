@@ -13,7 +13,6 @@ import (
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func eventsCommand() *cobra.Command {
@@ -43,7 +42,7 @@ func eventsCommand() *cobra.Command {
 				filter.Account, filter.Region = key.Account, key.Region
 			}
 			if follow {
-				f := follower{connect: t.impatient, filter: filter, out: cmd.OutOrStdout(), said: cmd.ErrOrStderr(), json: output == "json"}
+				f := follower{target: &t, filter: filter, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: output == "json"}
 				return f.run(cmd.Context())
 			}
 			c, err := t.client()
@@ -55,15 +54,7 @@ func eventsCommand() *cobra.Command {
 				return err
 			}
 			slices.Reverse(events) // the API's are the newest first
-			if output == "json" {
-				return printJSON(cmd.OutOrStdout(), events)
-			}
-			if len(events) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "nothing has happened yet")
-				return nil
-			}
-			printEvents(cmd.OutOrStdout(), events)
-			return nil
+			return show(cmd.OutOrStdout(), output, events, printEvents)
 		},
 	}
 	t.flags(c)
@@ -75,39 +66,34 @@ func eventsCommand() *cobra.Command {
 
 // follower prints every event once, in order, as it happens.
 type follower struct {
-	connect   func() (*api.Client, error)
-	filter    api.EventFilter
-	out, said io.Writer
-	json      bool
+	target     *target
+	filter     api.EventFilter
+	out, notes io.Writer
+	json       bool
 
 	last []fleet.Event // printed last, so that a full answer repeats none
 }
 
 func (f *follower) run(ctx context.Context) error {
 	cursor, lost := "", false
-	var client *api.Client
-	for {
-		changes, err := f.poll(ctx, &client, cursor)
+	for changes, err := range keepAsking(ctx, f.target, func(c *api.Client) (api.EventChanges, error) {
+		return c.WaitEvents(ctx, f.filter, cursor, 30*time.Second)
+	}) {
 		switch {
-		case ctx.Err() != nil:
-			return nil // interrupted, as it is meant to be
-		case err != nil && (cursor == "" || !passes(err)):
+		case err != nil && (cursor == "" || !transient(err)):
 			return err
 		case err != nil:
 			if !lost {
-				fmt.Fprintf(f.said, "kurad: %v; trying again until it answers\n", err)
+				fmt.Fprintf(f.notes, "kurad: %v; trying again until it answers\n", err)
 			}
-			client, lost = nil, true // a daemon that starts again may have another address
-			if !kv.Pause(ctx, time.Second) {
-				return nil
-			}
+			lost = true
 			continue
 		case lost:
-			fmt.Fprintln(f.said, "kurad: it answers again")
+			fmt.Fprintln(f.notes, "kurad: it answers again")
 			lost = false
 		}
 		if changes.Full && cursor != "" {
-			fmt.Fprintln(f.said, "kurad: this is another store, or too much happened meanwhile: what is kept follows, some may be missing")
+			fmt.Fprintln(f.notes, "kurad: this is another store, or too much happened meanwhile: what is kept follows, some may be missing")
 		}
 		for _, e := range changes.Items {
 			if err := f.print(e, changes.Full); err != nil {
@@ -116,17 +102,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		cursor, f.filter.Limit = changes.Cursor, api.MaxPage
 	}
-}
-
-func (f *follower) poll(ctx context.Context, client **api.Client, cursor string) (api.EventChanges, error) {
-	if *client == nil {
-		c, err := f.connect()
-		if err != nil {
-			return api.EventChanges{}, err
-		}
-		*client = c
-	}
-	return (*client).WaitEvents(ctx, f.filter, cursor, 30*time.Second)
+	return nil // interrupted, as it is meant to be
 }
 
 func (f *follower) print(e fleet.Event, again bool) error {
@@ -144,8 +120,8 @@ func (f *follower) print(e fleet.Event, again bool) error {
 	return err
 }
 
-// passes reports whether an error may pass by itself: whoever follows tries again.
-func passes(err error) bool {
+// transient reports whether an error may pass by itself: whoever follows tries again.
+func transient(err error) bool {
 	switch exitCode(err) {
 	case exitNoAnswer, exitError:
 		return true

@@ -62,24 +62,26 @@ type notConverged struct{ what string }
 
 func (e *notConverged) Error() string { return e.what }
 
+// is reports whether an error of the type is in err's chain.
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}
+
 // exitCode is the one place where an error becomes an exit code.
 func exitCode(err error) int {
-	if err == nil {
+	switch {
+	case err == nil:
 		return 0
-	}
-	if _, ok := errors.AsType[*usageError](err); ok {
+	case is[*usageError](err):
 		return exitUsage
-	}
-	if _, ok := errors.AsType[*notConverged](err); ok {
+	case is[*notConverged](err):
 		return exitNotConverged
-	}
-	if errors.Is(err, context.Canceled) {
+	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	case errors.Is(err, context.DeadlineExceeded):
 		return exitNoAnswer
-	}
-	if _, ok := errors.AsType[*fleet.Error](err); !ok {
+	case !is[*fleet.Error](err):
 		return exitError
 	}
 	switch fleet.CodeOf(err) {
@@ -100,15 +102,12 @@ func exitCode(err error) int {
 // strict makes every mistake in a command line a usage error that says what would be right.
 func strict(c *cobra.Command) {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		hint := fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())
+		word, names := "", []string(nil)
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && len(unknown.GetSpecifiedName()) > 1 {
-			var names []string
+			word = "--" + unknown.GetSpecifiedName()
 			c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-			if like := nearest("--"+unknown.GetSpecifiedName(), names); len(like) > 0 {
-				hint = "did you mean " + strings.Join(like, " or ") + "? " + hint
-			}
 		}
-		return usagef("%w; %s", err, hint)
+		return usagef("%w; %s`%s --help` lists the flags", err, didYouMean(word, names), c.CommandPath())
 	})
 	switch args := c.Args; {
 	case c.HasSubCommands() && !c.Runnable():
@@ -121,11 +120,7 @@ func strict(c *cobra.Command) {
 			for _, sub := range c.Commands() {
 				names = append(names, sub.Name())
 			}
-			hint := fmt.Sprintf("`%s --help` lists the commands", c.CommandPath())
-			if like := nearest(args[0], names); len(like) > 0 {
-				hint = "did you mean " + strings.Join(like, " or ") + "? " + hint
-			}
-			return usagef("%s has no command %q; %s", c.CommandPath(), args[0], hint)
+			return usagef("%s has no command %q; %s`%s --help` lists the commands", c.CommandPath(), args[0], didYouMean(args[0], names), c.CommandPath())
 		}
 	case args != nil:
 		c.Args = func(c *cobra.Command, given []string) error {
@@ -141,22 +136,14 @@ func strict(c *cobra.Command) {
 	}
 }
 
-// nearest returns up to three names that were probably meant, the likeliest first.
-func nearest(word string, names []string) []string {
-	type near struct {
-		name string
-		far  int
+// didYouMean names up to three of what was probably meant, the likeliest first; "": none is
+// like the word.
+func didYouMean(word string, names []string) string {
+	distance := func(name string) int { return levenshtein.Distance(word, name, nil) }
+	like := slices.DeleteFunc(names, func(name string) bool { return distance(name) > max(1, len(word)/3) })
+	slices.SortFunc(like, func(a, b string) int { return cmp.Or(cmp.Compare(distance(a), distance(b)), strings.Compare(a, b)) })
+	if len(like) == 0 {
+		return ""
 	}
-	var found []near
-	for _, name := range names {
-		if far := levenshtein.Distance(word, name, nil); far <= max(1, len(word)/3) {
-			found = append(found, near{name, far})
-		}
-	}
-	slices.SortStableFunc(found, func(a, b near) int { return cmp.Or(cmp.Compare(a.far, b.far), strings.Compare(a.name, b.name)) })
-	var out []string
-	for _, n := range found[:min(len(found), 3)] {
-		out = append(out, n.name)
-	}
-	return out
+	return "did you mean " + strings.Join(like[:min(len(like), 3)], " or ") + "? "
 }

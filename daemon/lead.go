@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime/containers"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
@@ -34,25 +34,7 @@ type leaderTerm struct {
 	kv.Leadership
 	loop    *reconcile.Reconciler
 	watcher *readiness.Endpoints[fleet.ServerKey]
-	lost    chan struct{}
-	once    sync.Once
 }
-
-// Lost implements reconcile.Leadership.
-func (t *leaderTerm) Lost() <-chan struct{} { return t.lost }
-
-// Valid implements reconcile.Leadership.
-func (t *leaderTerm) Valid() bool {
-	select {
-	case <-t.lost:
-		return false
-	default:
-		return t.Leadership.Valid()
-	}
-}
-
-// end says that the leadership is lost, whoever notices first.
-func (t *leaderTerm) end() { t.once.Do(func() { close(t.lost) }) }
 
 // presence is what a leader says of itself to the others.
 type presence struct {
@@ -79,8 +61,7 @@ func advertised(o options, at net.Addr, own string) (string, error) {
 }
 
 func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // lead campaigns, leads for as long as it may, and campaigns again, until ctx ends.
@@ -94,20 +75,13 @@ func (d *daemon) lead(ctx context.Context) error {
 		if err == nil {
 			err = d.serveTerm(ctx, leadership)
 		}
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, kv.ErrClosed):
+		if ctx.Err() != nil || errors.Is(err, kv.ErrClosed) {
 			return nil // whoever watches the store ends the daemon
-		case err != nil:
+		}
+		if err != nil {
 			d.log.Warn("cannot lead, trying again", "error", err, "pause", campaignAgain)
 		}
-		timer := time.NewTimer(campaignAgain)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		kv.Pause(ctx, campaignAgain)
 	}
 	return nil
 }
@@ -122,20 +96,16 @@ func (d *daemon) serveTerm(ctx context.Context, leadership kv.Leadership) error 
 			d.log.Warn("could not give up the leadership; it runs out by itself", "error", err)
 		}
 	}()
-	t := &leaderTerm{Leadership: leadership, lost: make(chan struct{})}
+	t := &leaderTerm{Leadership: leadership}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	over := make(chan struct{})
-	defer close(over)
-	go func() { // to the very end: running tasks are waited for while it may be lost
+	go func(ended <-chan struct{}) {
 		select {
 		case <-leadership.Lost():
-			t.end()
-		case <-t.lost:
-		case <-over:
+			cancel()
+		case <-ended:
 		}
-		cancel()
-	}()
+	}(ctx.Done())
 	group, ctx := errgroup.WithContext(ctx)
 	within, done := context.WithTimeout(ctx, catchUpWithin)
 	err := d.view.CatchUp(within)
@@ -145,9 +115,10 @@ func (d *daemon) serveTerm(ctx context.Context, leadership kv.Leadership) error 
 	}
 	d.runtimes.expect(d.view.Identities())
 	t.watcher = readiness.NewWatcher(d.prober.Probe, func(key fleet.ServerKey) { t.loop.Kick(key) }, readiness.Pace{})
+	engines, clusters := d.runtimes.observed()
 	t.loop = reconcile.New(reconcile.Config{
-		Environment: d.env, Store: turnStore{d.records.Fenced(leadership.Guard()), d.view, t.end}, Probes: t.watcher,
-		Leadership: t, Runtimes: d.runtimes.loop(), Clusters: d.runtimes.clusterLoop(), ReadFailure: d.runtimes.readFailure, Log: d.log.Named("reconcile"),
+		Environment: d.env, Store: turnStore{d.records.Fenced(leadership), d.view}, Probes: t.watcher,
+		Leadership: t, Runtimes: engines, Clusters: clusters, ReadFailure: containers.ReadFailure, Log: d.log.Named("reconcile"),
 		Tick: d.options.tick, NewPort: d.declare.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
 	})
 	d.term.Store(t) // first: a change that is heard from now on must find the loop
@@ -234,4 +205,39 @@ func (s *currentTerm) kick(keys ...fleet.ServerKey) {
 			t.loop.Kick(key)
 		}
 	}
+}
+
+// Listings implements server.Turns.
+func (s *currentTerm) Listings() []fleet.Listing {
+	if t := s.Load(); t != nil {
+		return t.loop.Listings()
+	}
+	return nil
+}
+
+// KubeListings implements server.Turns.
+func (s *currentTerm) KubeListings() []fleet.KubeListing {
+	if t := s.Load(); t != nil {
+		return t.loop.KubeListings()
+	}
+	return nil
+}
+
+// turnStore is the store as turns see it.
+type turnStore struct {
+	*store.Records
+	view *store.View
+}
+
+func (s turnStore) Stored(k fleet.ServerKey) (fleet.Gathered, bool) {
+	return s.view.Server(k)
+}
+func (s turnStore) ServerKeys() []fleet.ServerKey { return s.view.ServerKeys() }
+func (s turnStore) IsConflict(err error) bool     { return kv.IsConflict(err) }
+
+func (s turnStore) Regions() []fleet.Region { return store.Values(s.view.Regions()) }
+
+func (s turnStore) Region(ctx context.Context, name string) (fleet.Region, error) {
+	r, err := s.Records.Region(ctx, name)
+	return r.Value, err
 }

@@ -26,8 +26,7 @@ func orphansCommand() *cobra.Command {
 
 func printOrphans(w io.Writer, o api.Orphans) {
 	if len(o.Items) > 0 {
-		t := newTable()
-		t.AppendHeader(table.Row{"Where", "Name", "Id", "State", "Image", "Server", "Service", "Seen for"})
+		t := newTable(w, "Where", "Name", "Id", "State", "Image", "Server", "Service", "Seen for")
 		for _, c := range o.Items {
 			since := "-"
 			if c.Since != nil {
@@ -42,7 +41,7 @@ func printOrphans(w io.Writer, o api.Orphans) {
 			}
 			t.AppendRow(table.Row{where, c.Name, id, dash(cmp.Or(string(c.State), c.Phase)), dash(c.Image), c.Account + "/" + c.Region, dash(c.Service), since})
 		}
-		render(w, t)
+		t.Render()
 	}
 	printUnreadable(w, o.Unreadable)
 	if len(o.Items) == 0 && len(o.Unreadable) == 0 {

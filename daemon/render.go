@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -20,12 +19,8 @@ import (
 
 // printServers is the fleet as a table.
 func printServers(w io.Writer, list []fleet.ServerView) {
-	if len(list) == 0 {
-		fmt.Fprintln(w, "no servers are declared here")
-		return
-	}
 	sortServers(list)
-	printFitting(w, list, 0)
+	printTable(w, list, 0)
 	var stale []string
 	for _, s := range list {
 		if s.Stale {
@@ -43,27 +38,29 @@ func sortServers(list []fleet.ServerView) {
 	})
 }
 
-// printFitting prints the table of servers in lines of at most width columns; 0: of any
+// printTable prints the table of servers in lines of at most width columns; 0: of any
 // length. What matters least goes first: texts are cut short, then columns are left out.
-func printFitting(w io.Writer, list []fleet.ServerView, width int) {
-	header := []string{"Server", "Verdict", "Reason", "Desired", "Observed", "Serving", "Ready", "For", "Seen"}
-	rows := make([][]string, len(list))
-	widths := make([]int, len(header))
-	for i, name := range header {
-		widths[i] = len(name)
+func printTable(w io.Writer, list []fleet.ServerView, width int) {
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no servers are declared here")
+		return
 	}
-	for i, s := range list {
+	rows := []table.Row{{"Server", "Verdict", "Reason", "Desired", "Observed", "Serving", "Ready", "For", "Seen"}}
+	for _, s := range list {
 		ready, since := readyOf(s)
-		rows[i] = []string{
+		rows = append(rows, table.Row{
 			s.Account + "/" + s.Region, paint(w, s.Verdict), dash(string(s.Reason)), s.Intent.ImageTag,
 			dash(s.ObservedImageTag), dash(s.ServingImageTag), ready, since, seen(s),
-		}
-		for j, cell := range rows[i] {
-			widths[j] = max(widths[j], text.StringWidthWithoutEscSequences(cell))
+		})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for j, cell := range row {
+			widths[j] = max(widths[j], text.StringWidthWithoutEscSequences(fmt.Sprint(cell)))
 		}
 	}
 	fit(widths, width)
-	t := newTable()
+	t := newTable(w, rows[0]...)
 	var configs []table.ColumnConfig
 	for j, most := range widths {
 		configs = append(configs, table.ColumnConfig{Number: j + 1, Hidden: most == 0, WidthMax: most, WidthMaxEnforcer: func(cell string, most int) string {
@@ -71,18 +68,8 @@ func printFitting(w io.Writer, list []fleet.ServerView, width int) {
 		}})
 	}
 	t.SetColumnConfigs(configs)
-	row := func(cells []string) table.Row {
-		var r table.Row
-		for _, cell := range cells {
-			r = append(r, cell)
-		}
-		return r
-	}
-	t.AppendHeader(row(header))
-	for _, cells := range rows {
-		t.AppendRow(row(cells))
-	}
-	render(w, t)
+	t.AppendRows(rows[1:])
+	t.Render()
 }
 
 // fit makes the columns of the table of servers narrower until they fit; 0 leaves one out.
@@ -176,23 +163,21 @@ func printServer(w io.Writer, s serverStory) {
 	}
 	fmt.Fprintln(w)
 
-	t := newTable()
-	t.AppendHeader(table.Row{"Condition", "Status", "Reason", "For", "Message"})
+	t := newTable(w, "Condition", "Status", "Reason", "For", "Message")
 	for _, c := range s.Conditions {
 		if c.Reason == fleet.ReasonNotApplicable {
 			continue // what the region does not declare is no news; --output json has it
 		}
 		t.AppendRow(table.Row{c.Type, c.Status, c.Reason, age(c.LastTransitionTime), text.WrapSoft(c.Message, 60)})
 	}
-	render(w, t)
+	t.Render()
 	if len(s.Containers) > 0 {
 		fmt.Fprintln(w)
-		t = newTable()
-		t.AppendHeader(table.Row{"Container", "Id", "State", "Image"})
+		t = newTable(w, "Container", "Id", "State", "Image")
 		for _, c := range s.Containers {
 			t.AppendRow(table.Row{c.Name, short(c.ID), c.State, c.Image})
 		}
-		render(w, t)
+		t.Render()
 	}
 	if len(s.Events) > 0 {
 		fmt.Fprintln(w)
@@ -201,33 +186,29 @@ func printServer(w io.Writer, s serverStory) {
 }
 
 func printEvents(w io.Writer, events []fleet.Event) {
-	t := newTable()
-	t.AppendHeader(table.Row{"When", "Server", "Type", "Event", "Message"})
+	if len(events) == 0 {
+		fmt.Fprintln(w, "nothing has happened yet")
+		return
+	}
+	t := newTable(w, "When", "Server", "Type", "Event", "Message")
 	for _, e := range events {
 		t.AppendRow(table.Row{age(e.At) + " ago", e.Account + "/" + e.Region, e.Type, e.Reason, text.WrapSoft(e.Message, 80)})
 	}
-	render(w, t)
+	t.Render()
 }
 
-func newTable() table.Writer {
+// newTable returns a table that is printed to w, with a line of headers if there are any.
+func newTable(w io.Writer, headers ...any) table.Writer {
 	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	t.SuppressTrailingSpaces()
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.Options{SeparateHeader: true}
 	t.Style().Format.Header = text.FormatUpper
-	return t
-}
-
-// render prints a table without the blanks at the ends of its lines.
-func render(w io.Writer, t table.Writer) {
-	for line := range strings.Lines(t.Render()) {
-		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	if len(headers) > 0 {
+		t.AppendHeader(headers)
 	}
-}
-
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return t
 }
 
 // paint colours a verdict on a terminal, unless NO_COLOR says not to.

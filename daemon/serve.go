@@ -6,8 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -72,7 +72,17 @@ func serveCommand() *cobra.Command {
 			"  kurad serve --environment production --data-dir /var/lib/kurad --kubeconfig /etc/kurad/kubeconfig \\\n" +
 			"    --cluster eu-1=kurad@eu-1 --cluster us-1=kurad@us-1,qps=100,burst=200",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o, cmd.ErrOrStderr()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(o.logLevel, o.logFormat, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			d, err := newDaemon(cmd.Context(), o, log)
+			if err != nil {
+				return err
+			}
+			return d.run(cmd.Context())
+		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.environment, "environment", os.Getenv("KURA_ENVIRONMENT"), "environment that this daemon serves: production, staging, canary, or another one with --env-suffix (KURA_ENVIRONMENT)")
@@ -112,18 +122,6 @@ func defaultDataDir() string {
 	return "kurad-data"
 }
 
-func serve(ctx context.Context, o options, logTo io.Writer) error {
-	log, err := newLogger(o.logLevel, o.logFormat, logTo)
-	if err != nil {
-		return err
-	}
-	d, err := newDaemon(ctx, o, log)
-	if err != nil {
-		return err
-	}
-	return d.run(ctx)
-}
-
 // daemon is everything that serve runs, wired.
 type daemon struct {
 	options    options
@@ -138,8 +136,7 @@ type daemon struct {
 	term       currentTerm // what runs while this kurad leads
 	declare    *declare.Declarer
 	api        *server.Server
-	audit      *audit.Trail
-	anchors    *anchors // of the audit log; nil until it was compared with them
+	audit      *anchors // the audit log; nil until it was opened
 	listener   net.Listener
 	health     net.Listener // nil: there is none
 	advertised string
@@ -176,11 +173,11 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if err != nil {
 		return nil, fmt.Errorf("--peer-ca: %w", err)
 	}
-	sets, err := readEnvSets(o.envSets)
+	sets, names, err := readEnvSets(o.envSets)
 	if err != nil {
 		return nil, err
 	}
-	env.VariableSets = variableNames(sets)
+	env.VariableSets = names
 	rts, err := openRuntimes(o, sets, env, log.Named("runtime"))
 	if err != nil {
 		return nil, err
@@ -213,9 +210,11 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 		return nil, err
 	}
 	auditLog := cmp.Or(o.auditLog, filepath.Join(o.dataDir, auditFile))
-	if d.audit, err = audit.OpenTrail(audit.Config{Path: auditLog, Anchored: true, Logger: log.Named("audit")}); err != nil {
+	trail, err := audit.OpenTrail(audit.Config{Path: auditLog, Anchored: true, Logger: log.Named("audit")})
+	if err != nil {
 		return nil, err
 	}
+	d.audit = &anchors{Trail: trail, log: log.Named("audit")}
 	records := store.NewRecords(d.store, env.Name)
 	if err = records.Prepare(ctx); err != nil {
 		return nil, fmt.Errorf("prepare the store: %w", err)
@@ -229,7 +228,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 		}
 	}
 	changes, denied := anchorName(auditLog, o.dataDir, o.store.shared()), anchorName(audit.DeniedPath(auditLog), o.dataDir, o.store.shared())
-	if d.anchors, err = openAnchors(ctx, records, d.audit, changes, denied, log.Named("audit")); err != nil {
+	if err = d.audit.compare(ctx, records, changes, denied); err != nil {
 		return nil, err
 	}
 	d.records = records
@@ -282,9 +281,9 @@ func (d *daemon) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return quiet(ctx, d.view.Run(ctx)) })
+	group.Go(func() error { return unlessEnded(ctx, d.view.Run(ctx)) })
 	if err := d.view.CatchUp(ctx); err != nil {
-		err = quiet(ctx, fmt.Errorf("load the records: %w", err))
+		err = unlessEnded(ctx, fmt.Errorf("load the records: %w", err))
 		stop()
 		return errors.Join(err, group.Wait())
 	}
@@ -292,27 +291,23 @@ func (d *daemon) run(ctx context.Context) error {
 	defer cancel()
 	d.runtimes.expect(d.view.Identities())
 
-	http := server.HTTPServer(d.listener.Addr().String(), d.api, d.log.Named("http"))
-	group.Go(func() error { return d.lead(ctx) })
-	group.Go(func() error { d.anchors.run(ctx); return nil })
-	group.Go(func() error {
-		if err := http.Serve(d.listener); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("serve the API: %w", err)
-		}
-		return nil
-	})
-	if d.health != nil {
-		health := server.HTTPServer(d.health.Addr().String(), d.api.Health(), d.log.Named("health"))
+	answer := func(what string, api *http.Server, at net.Listener, end func() error) {
 		group.Go(func() error {
-			if err := health.Serve(d.health); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("serve --health-listen: %w", err)
+			if err := api.Serve(at); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("serve %s: %w", what, err)
 			}
 			return nil
 		})
 		group.Go(func() error {
-			<-ctx.Done()
-			return health.Close()
+			<-ctx.Done() // whatever the reason: without it Serve would go on for ever
+			return end()
 		})
+	}
+	group.Go(func() error { return d.lead(ctx) })
+	group.Go(func() error { d.audit.run(ctx); return nil })
+	if d.health != nil {
+		health := server.HTTPServer(d.health.Addr().String(), d.api.Health(), d.log.Named("health"))
+		answer("--health-listen", health, d.health, health.Close)
 		d.log.Info("liveness and readiness are answered", "address", d.health.Addr())
 	}
 	group.Go(func() error {
@@ -323,12 +318,12 @@ func (d *daemon) run(ctx context.Context) error {
 			return nil
 		}
 	})
-	group.Go(func() error {
-		<-ctx.Done() // whatever the reason: without the shutdown Serve would go on for ever
+	api := server.HTTPServer(d.listener.Addr().String(), d.api, d.log.Named("http"))
+	answer("the API", api, d.listener, func() error {
 		d.api.Close()
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		return http.Shutdown(end)
+		return api.Shutdown(end)
 	})
 	d.log.Info("kurad serves", "environment", d.env.Name, "suffix", d.env.Suffix, "address", d.url(), "version", version)
 	err := group.Wait()
@@ -355,12 +350,8 @@ func (d *daemon) close() {
 	if d.health != nil {
 		_ = d.health.Close() // as above
 	}
-	if d.anchors != nil {
-		if err := d.anchors.close(); err != nil {
-			d.log.Error("close the audit log", "error", err)
-		}
-	} else if d.audit != nil {
-		if err := d.audit.Close(); err != nil {
+	if d.audit != nil {
+		if err := d.audit.close(); err != nil {
 			d.log.Error("close the audit log", "error", err)
 		}
 	}
@@ -372,8 +363,8 @@ func (d *daemon) close() {
 	d.runtimes.close()
 }
 
-// quiet hides the error of a context that was meant to end.
-func quiet(ctx context.Context, err error) error {
+// unlessEnded hides the error of a context that was meant to end.
+func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,14 +76,11 @@ func saveSnapshot(output string, stdout io.Writer, save func(io.Writer) error) (
 	if err := save(f); err != nil {
 		return info, err
 	}
-	if info, err = verifyFile(f); err != nil {
+	if info, err = store.Verify(fromStart(f)); err != nil {
 		return info, fmt.Errorf("save a snapshot: what the daemon sent is not whole (its log may say why): %w", err)
 	}
 	if output == "-" {
-		_, err = f.Seek(0, io.SeekStart)
-		if err == nil {
-			_, err = io.Copy(stdout, f)
-		}
+		_, err = io.Copy(stdout, fromStart(f))
 	} else if err = f.Sync(); err == nil {
 		err = os.Rename(f.Name(), output)
 	}
@@ -91,13 +90,8 @@ func saveSnapshot(output string, stdout io.Writer, save func(io.Writer) error) (
 	return info, nil
 }
 
-// verifyFile reads a snapshot from its beginning.
-func verifyFile(f *os.File) (store.Snapshot, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return store.Snapshot{}, err
-	}
-	return store.Verify(f)
-}
+// fromStart reads all of a file, wherever it was read before.
+func fromStart(f *os.File) io.Reader { return io.NewSectionReader(f, 0, math.MaxInt64) }
 
 func snapshotVerifyCommand() *cobra.Command {
 	return &cobra.Command{
@@ -122,22 +116,15 @@ func snapshotVerifyCommand() *cobra.Command {
 
 // listSnapshot says what a snapshot holds: how many of what, never a value or a name.
 func listSnapshot(w io.Writer, info store.Snapshot) {
-	out := newTable()
-	out.AppendRow(table.Row{"Environment", info.Environment})
-	out.AppendRow(table.Row{"Taken at", info.TakenAt.Format(time.RFC3339)})
-	out.AppendRow(table.Row{"Store", info.StoreID})
-	out.AppendRow(table.Row{"Revision", info.Revision})
-	out.AppendRow(table.Row{"Schema", info.Schema})
-	out.AppendRow(table.Row{"Records", info.Records})
-	var kinds []store.Kind
-	for kind := range info.Kinds {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	for _, kind := range kinds {
+	out := newTable(w)
+	out.AppendRows([]table.Row{
+		{"Environment", info.Environment}, {"Taken at", info.TakenAt.Format(time.RFC3339)}, {"Store", info.StoreID},
+		{"Revision", info.Revision}, {"Schema", info.Schema}, {"Records", info.Records},
+	})
+	for _, kind := range slices.Sorted(maps.Keys(info.Kinds)) {
 		out.AppendRow(table.Row{"  " + string(kind), info.Kinds[kind]})
 	}
-	render(w, out)
+	out.Render()
 }
 
 func snapshotRestoreCommand() *cobra.Command {
@@ -186,10 +173,7 @@ func restoreSnapshot(ctx context.Context, path, environment, dataDir string, in 
 	}
 	defer f.Close()
 	// Once more than Restore does, but before an empty data directory is made for nothing.
-	if _, err := verifyFile(f); err != nil {
-		return info, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
+	if _, err := store.Verify(fromStart(f)); err != nil {
 		return info, err
 	}
 	if err := checkDataDir(dataDir, environment); err != nil {

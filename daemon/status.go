@@ -49,7 +49,7 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
-func showStatus(ctx context.Context, w, said io.Writer, o statusOptions, args []string) error {
+func showStatus(ctx context.Context, w, notes io.Writer, o statusOptions, args []string) error {
 	if o.watch && o.exitCode {
 		return usagef("--watch goes on until interrupted: leave --exit-code out, or use `kurad wait`")
 	}
@@ -72,27 +72,27 @@ func showStatus(ctx context.Context, w, said io.Writer, o statusOptions, args []
 		return err
 	}
 	if o.watch {
-		return o.follow(ctx, w, said, v)
+		return o.follow(ctx, w, notes, v)
 	}
 	if err := o.print(w, v); err != nil {
 		return err
 	}
 	if o.output == "table" && o.server == nil && o.region == "" && o.account == "" {
-		o.printUnseen(ctx, w, said, c)
+		o.printUnseen(ctx, w, notes, c)
 	}
-	if !o.exitCode {
-		return nil
+	if waiting := unconverged(serversOf(v)...); o.exitCode && len(waiting) > 0 {
+		return &notConverged{"not converged: " + strings.Join(waiting, ", ")}
 	}
-	return o.converged(v)
+	return nil
 }
 
 // printUnseen says below the fleet which endpoints and clusters cannot be read: no row says
 // it of those without a server. What nobody has tried to read yet is no trouble.
-func (o statusOptions) printUnseen(ctx context.Context, w, said io.Writer, c *api.Client) {
+func (o statusOptions) printUnseen(ctx context.Context, w, notes io.Writer, c *api.Client) {
 	orphans, err := c.Orphans(ctx)
 	if err != nil { // the table is what was asked for
 		if fleet.CodeOf(err) != fleet.CodeForbidden { // a token of some accounts is not told
-			fmt.Fprintf(said, "whether every endpoint and cluster can be read is not known: %v\n", err)
+			fmt.Fprintf(notes, "whether every endpoint and cluster can be read is not known: %v\n", err)
 		}
 		return
 	}
@@ -111,30 +111,27 @@ func (o statusOptions) read(ctx context.Context, c *api.Client, fresh bool) (any
 	return list, err
 }
 
-// converged is what --exit-code asks.
-func (o statusOptions) converged(v any) error {
-	var waiting []string
-	look := func(s fleet.ServerView) {
-		if s.Verdict != fleet.VerdictConverged {
-			waiting = append(waiting, fmt.Sprintf("%s/%s is %s", s.Account, s.Region, saidOf(s)))
-		}
+// serversOf returns the servers of what was read.
+func serversOf(v any) []fleet.ServerView {
+	if story, ok := v.(serverStory); ok {
+		return []fleet.ServerView{story.ServerView}
 	}
-	switch v := v.(type) {
-	case []fleet.ServerView:
-		for _, s := range v {
-			look(s)
-		}
-	case serverStory:
-		look(v.ServerView)
-	}
-	if len(waiting) > 0 {
-		return &notConverged{"not converged: " + strings.Join(waiting, ", ")}
-	}
-	return nil
+	list, _ := v.([]fleet.ServerView)
+	return list
 }
 
-// saidOf is a server's verdict with its reason.
-func saidOf(s fleet.ServerView) string {
+// unconverged says of the servers that have not converged how they are.
+func unconverged(list ...fleet.ServerView) (waiting []string) {
+	for _, s := range list {
+		if s.Verdict != fleet.VerdictConverged {
+			waiting = append(waiting, fmt.Sprintf("%s/%s is %s", s.Account, s.Region, verdictText(s)))
+		}
+	}
+	return waiting
+}
+
+// verdictText is a server's verdict with its reason.
+func verdictText(s fleet.ServerView) string {
 	if s.Reason == "" {
 		return string(s.Verdict)
 	}
@@ -143,36 +140,25 @@ func saidOf(s fleet.ServerView) string {
 
 // timeless is what was read without what changes at every tick.
 func timeless(v any) any {
-	still := func(s fleet.ServerView) fleet.ServerView {
-		s.LastObservedAt, s.FailedReads = nil, min(s.FailedReads, 1)
-		return s
+	servers := append([]fleet.ServerView{}, serversOf(v)...)
+	for i := range servers {
+		servers[i].LastObservedAt, servers[i].FailedReads = nil, min(servers[i].FailedReads, 1)
 	}
-	switch v := v.(type) {
-	case []fleet.ServerView:
-		list := make([]fleet.ServerView, len(v))
-		for i := range v {
-			list[i] = still(v[i])
-		}
-		return list
-	case serverStory:
-		v.ServerView = still(v.ServerView)
-		return v
-	default:
-		return v
+	if story, ok := v.(serverStory); ok {
+		return serverStory{ServerView: servers[0], Events: story.Events}
 	}
+	return servers
 }
 
 func (o statusOptions) print(w io.Writer, v any) error {
-	if o.output == "json" {
-		return printJSON(w, v)
-	}
-	switch v := v.(type) {
-	case []fleet.ServerView:
-		printServers(w, v)
-	case serverStory:
-		printServer(w, v)
-	}
-	return nil
+	return show(w, o.output, v, func(w io.Writer, v any) {
+		switch v := v.(type) {
+		case []fleet.ServerView:
+			printServers(w, v)
+		case serverStory:
+			printServer(w, v)
+		}
+	})
 }
 
 // serverStory is one server with what happened to it last, the newest last.
@@ -197,39 +183,28 @@ func readServer(ctx context.Context, c *api.Client, key fleet.ServerKey, fresh b
 // unknownServer names the servers that were probably meant.
 func unknownServer(ctx context.Context, c *api.Client, key fleet.ServerKey, err error) error {
 	var names []string
-	list, failed := c.ListServers(ctx, api.ServerFilter{})
-	if failed == nil {
-		for _, s := range list {
-			names = append(names, s.Account+"/"+s.Region)
-		}
+	list, _ := c.ListServers(ctx, api.ServerFilter{})
+	for _, s := range list {
+		names = append(names, s.Account+"/"+s.Region)
 	}
-	if like := nearest(key.String(), names); len(like) > 0 {
-		return fmt.Errorf("%w; did you mean %s? `kurad status` shows those there are", err, strings.Join(like, " or "))
-	}
-	return fmt.Errorf("%w; `kurad status` shows those there are", err)
+	return fmt.Errorf("%w; %s`kurad status` shows those there are", err, didYouMean(key.String(), names))
 }
 
 // observed asks for a fresh observation of every server, a few at a time. One that went
 // meanwhile is left out.
 func observed(ctx context.Context, c *api.Client, list []fleet.ServerView) ([]fleet.ServerView, error) {
-	fresh, gone := make([]fleet.ServerView, len(list)), make([]bool, len(list))
+	fresh := make([]fleet.ServerView, len(list))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i, s := range list {
 		g.Go(func() (err error) {
 			fresh[i], err = c.GetServer(ctx, fleet.ServerKey{Account: s.Account, Region: s.Region}, api.GetOptions{ObserveNow: true})
-			if gone[i] = fleet.CodeOf(err) == fleet.CodeNotFound; gone[i] {
+			if fleet.CodeOf(err) == fleet.CodeNotFound {
 				return nil
 			}
 			return err
 		})
 	}
 	err := g.Wait()
-	left := fresh[:0]
-	for i, s := range fresh {
-		if !gone[i] {
-			left = append(left, s)
-		}
-	}
-	return left, err
+	return slices.DeleteFunc(fresh, func(s fleet.ServerView) bool { return s.Account == "" }), err
 }

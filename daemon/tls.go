@@ -38,7 +38,6 @@ func (o tlsOptions) on() bool { return o.generate || o.cert != "" }
 // check refuses flags that do not go together.
 func (o tlsOptions) check(listen string) error {
 	host, _, _ := net.SplitHostPort(listen)
-	ip := net.ParseIP(host)
 	switch {
 	case (o.cert == "") != (o.key == ""):
 		return errors.New("--tls-cert and --tls-key go together: give both, or neither")
@@ -46,7 +45,7 @@ func (o tlsOptions) check(listen string) error {
 		return errors.New("--tls-generate makes the certificate that --tls-cert names already: leave one of them out")
 	case !o.generate && len(o.hosts) > 0:
 		return errors.New("--tls-host is for the certificate that --tls-generate makes: add that, or leave it out")
-	case o.generate && len(o.hosts) == 0 && (host == "" || ip != nil && ip.IsUnspecified()):
+	case o.generate && len(o.hosts) == 0 && (host == "" || net.ParseIP(host).IsUnspecified()):
 		return fmt.Errorf("--listen %s is every address of this machine, so the certificate cannot be made for it: add --tls-host with each name or address that clients use", listen)
 	}
 	for _, h := range o.hosts {
@@ -64,10 +63,8 @@ func (o tlsOptions) secure(l net.Listener, listen, dataDir string, log hclog.Log
 	switch {
 	case o.generate:
 		hosts := o.hosts
-		if host, _, _ := net.SplitHostPort(listen); host != "" {
-			if ip := net.ParseIP(host); ip == nil || !ip.IsUnspecified() {
-				hosts = append(hosts, host)
-			}
+		if host, _, _ := net.SplitHostPort(listen); host != "" && !net.ParseIP(host).IsUnspecified() {
+			hosts = append(hosts, host)
 		}
 		cert, err = server.GenerateCertificate(filepath.Join(dataDir, tlsFolder), hosts, log, time.Now)
 	case o.cert != "":

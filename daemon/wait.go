@@ -68,7 +68,7 @@ func await(ctx context.Context, c *api.Client, key fleet.ServerKey, timeout time
 		switch {
 		case errors.Is(context.Cause(ctx), errWaited):
 			return &notConverged{fmt.Sprintf("server %s has not converged after %s: it is %s", key, timeout, cmp.Or(said, "not known how it is"))}
-		case err != nil && cursor != "" && ctx.Err() == nil && passes(err):
+		case err != nil && cursor != "" && ctx.Err() == nil && transient(err):
 			kv.Pause(ctx, time.Second) // it answered before: it starts again
 			continue
 		case err != nil:
@@ -79,7 +79,7 @@ func await(ctx context.Context, c *api.Client, key fleet.ServerKey, timeout time
 		}
 		s := *change.Server
 		cursor = change.Cursor
-		state := saidOf(s)
+		state := verdictText(s)
 		if s.Message != "" {
 			state += ": " + s.Message
 		}

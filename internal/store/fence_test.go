@@ -22,7 +22,7 @@ func TestG2_aDeposedLeadersTurnIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leading := r.Fenced(first.Guard())
+	leading := r.Fenced(first)
 	if err := leading.CommitTurn(t.Context(), turnOf(acme, gather(t, r, acme), "while it leads")); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestG2_aDeposedLeadersTurnIsRefused(t *testing.T) {
 	if after := gather(t, r, acme); after.StatusRevision != before.StatusRevision {
 		t.Error("a deposed leader has written")
 	}
-	if err := r.Fenced(next.Guard()).CommitTurn(t.Context(), turnOf(acme, before, "the next one's")); err != nil {
+	if err := r.Fenced(next).CommitTurn(t.Context(), turnOf(acme, before, "the next one's")); err != nil {
 		t.Errorf("the next leader's turn: %v", err)
 	}
 }

@@ -79,9 +79,12 @@ func TestK5_eventsOfOrphansAreForgottenInTheEnd(t *testing.T) {
 }
 
 func TestG2_whoLeadsNoMoreNotesNoOrphan(t *testing.T) {
-	r, _ := records(t)
-	fenced := r.Fenced(kv.Unchanged("/kura/v1/staging/no-such-leader", 7))
-	if _, err := fenced.CommitOrphan(t.Context(), lost(acme)); !errors.Is(err, kv.ErrNotLeader) {
+	r, m := records(t)
+	leadership := kv.Hold(m, kv.Unchanged("/kura/v1/staging/no-such-leader", 7), time.Time{})
+	if _, err := r.Fenced(leadership).CommitOrphan(t.Context(), lost(acme)); !errors.Is(err, kv.ErrNotLeader) {
 		t.Errorf("%v, want %v", err, kv.ErrNotLeader)
+	}
+	if leadership.Valid() {
+		t.Error("a refused write leaves the leadership valid")
 	}
 }

@@ -17,10 +17,10 @@ import (
 // Records are the typed records of one environment in a store.
 type Records struct {
 	store   kv.Store
-	prefix  string // /kura/v1/<environment>/
-	storeID string // set by Prepare
-	guard   *kv.Compare
-	silence *silence // of writes that run alone
+	prefix  string        // /kura/v1/<environment>/
+	storeID string        // set by Prepare
+	leader  kv.Leadership // nil: a write says nothing of who leads
+	silence *silence      // of writes that run alone
 	room    *room
 }
 
@@ -109,11 +109,12 @@ func (r *Records) Leader(ctx context.Context) (value []byte, ok bool, err error)
 	return item.Value, true, nil
 }
 
-// Fenced returns the same records, whose every write compares guard as well and fails
-// with ErrNotLeader where it does not hold any more.
-func (r *Records) Fenced(guard kv.Compare) *Records {
+// Fenced returns the same records, whose every write compares the guard of a leadership as
+// well: where it does not hold any more the write fails with ErrNotLeader, and the
+// leadership is given up.
+func (r *Records) Fenced(by kv.Leadership) *Records {
 	fenced := *r
-	fenced.guard = &guard
+	fenced.leader = by
 	return &fenced
 }
 

@@ -274,8 +274,9 @@ func (tx *Tx) names(key string) bool {
 // run sends the transaction to the store.
 func (tx *Tx) run(ctx context.Context) (int64, error) {
 	t := kv.Txn{If: make([]kv.Compare, 0, len(tx.ifs)+1), Then: make([]kv.Op, 0, len(tx.then))}
-	if tx.records.guard != nil {
-		t.If = append(t.If, *tx.records.guard)
+	leader := tx.records.leader
+	if leader != nil {
+		t.If = append(t.If, leader.Guard())
 	}
 	seen := map[kv.Compare]bool{}
 	for _, c := range tx.ifs {
@@ -293,7 +294,8 @@ func (tx *Tx) run(ctx context.Context) (int64, error) {
 		return revision, nil
 	}
 	if conflict, ok := errors.AsType[*kv.ConflictError](err); ok {
-		if tx.records.guard != nil && conflict.Key == tx.records.guard.Key {
+		if leader != nil && conflict.Key == leader.Guard().Key {
+			leader.GiveUp()
 			return 0, fmt.Errorf("write to the store: %w", kv.ErrNotLeader)
 		}
 		return 0, tx.records.explain(ctx, conflict)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -16,11 +17,11 @@ import (
 func (l *Log) Mark() (a fleet.AuditAnchor, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.unsaved && l.f != nil {
+	if l.unsynced && l.f != nil {
 		if err := l.f.Sync(); err != nil {
 			return a, err
 		}
-		l.unsaved = false
+		l.unsynced = false
 	}
 	first, err := l.kept()
 	return fleet.AuditAnchor{First: first, Seq: l.seq, Hash: l.prev}, err
@@ -74,7 +75,7 @@ func lastIn(name string) uint64 {
 func (l *Log) Compare(a fleet.AuditAnchor) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	why, rewritten, err := l.differs(a)
+	why, rewritten, err := l.tampering(a)
 	if err != nil || why == "" {
 		return err
 	}
@@ -89,9 +90,9 @@ func (l *Log) Compare(a fleet.AuditAnchor) error {
 	return l.append(Entry{Time: l.cfg.Now().UTC(), Event: EventTampered, Reason: why}, true)
 }
 
-// differs says what the anchor knows and the log does not. rewritten is false where the
+// tampering says what the anchor knows and the log does not. rewritten is false where the
 // log has the anchor's line.
-func (l *Log) differs(a fleet.AuditAnchor) (why string, rewritten bool, err error) {
+func (l *Log) tampering(a fleet.AuditAnchor) (why string, rewritten bool, err error) {
 	if a.Seq == 0 {
 		return "", false, nil
 	}
@@ -117,50 +118,39 @@ func (l *Log) differs(a fleet.AuditAnchor) (why string, rewritten bool, err erro
 }
 
 // firstOf is the number of the first line of the files, 0 where there is none.
-func firstOf(files []string) (first uint64, err error) {
-	done := errors.New("done")
+func firstOf(files []string) (uint64, error) {
 	for _, name := range files {
-		err := eachLine(name, func(_ int, text []byte, _ bool) error {
-			if l, err := parse(text); err == nil {
-				first = l.Seq
+		for line, err := range linesOf(name) {
+			if _, ok := errors.AsType[*Fault](err); err != nil && !ok {
+				return 0, err
 			}
-			return done
-		})
-		if first != 0 {
-			return first, nil
-		}
-		var fault *Fault
-		if err != nil && !errors.Is(err, done) && !errors.As(err, &fault) {
-			return 0, err
+			if l, err := parse(line.text); err == nil {
+				return l.Seq, nil
+			}
+			break
 		}
 	}
 	return 0, nil
 }
 
-// hashOfLine finds a line by its number, from the end on, and returns its hash, "" where
-// it is not there.
+// hashOfLine finds a line by its number, from the newest file on, and returns its hash, ""
+// where it is not there.
 func hashOfLine(files []string, seq uint64) (string, error) {
+	begin := fmt.Appendf(nil, `{"seq":%d,`, seq) // most lines need not be parsed
 	for _, name := range slices.Backward(files) {
 		if last := lastIn(name); last != 0 && last < seq {
 			break
 		}
-		text, err := tail(name) // it is near the end, most often
-		if err != nil {
-			return "", err
-		}
-		for line := range strings.SplitSeq(string(text), "\n") {
-			if l, err := parse([]byte(line)); err == nil && l.Seq == seq {
+		for line, err := range linesOf(name) {
+			if _, long := errors.AsType[*Fault](err); err != nil && !long {
+				return "", err
+			}
+			if !bytes.HasPrefix(line.text, begin) {
+				continue
+			}
+			if l, err := parse(line.text); err == nil {
 				return l.Hash, nil
 			}
-		}
-		hash := ""
-		if err := eachLine(name, func(_ int, text []byte, _ bool) error {
-			if l, err := parse(text); err == nil && l.Seq == seq {
-				hash = l.Hash
-			}
-			return nil
-		}); err != nil || hash != "" {
-			return hash, err
 		}
 	}
 	return "", nil

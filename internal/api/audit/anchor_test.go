@@ -34,7 +34,7 @@ func verified(t *testing.T, path string, a fleet.AuditAnchor, after uint64) stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = audit.Against(a, after, files...)
+	_, err = audit.Verify(a, after, files...)
 	if fault, ok := errors.AsType[*audit.Fault](err); ok {
 		return fault.Why
 	}
@@ -243,7 +243,7 @@ func TestAttack_G10_deniedCallsTakeNoChangeAway(t *testing.T) {
 		t.Errorf("%d lines of %d calls in %d minutes, want %d at most and %d calls", written, counted, minutes, most, calls)
 	}
 	t.Logf("%d denied calls in %d minutes: %d lines, %d KiB", calls, minutes, written, size>>10)
-	if r, err := audit.Verify(files...); err != nil || r.Lines != written {
+	if r, err := audit.VerifyChain(files...); err != nil || r.Lines != written {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

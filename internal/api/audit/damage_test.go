@@ -29,7 +29,7 @@ func TestLog_aLastLineThatIsWrongBeginsTheChainAnewAndSaysSo(t *testing.T) {
 	if got := text(t, path); !strings.Contains(got, `"event":"broken"`) || !strings.Contains(got, `"path":"/3"`) {
 		t.Errorf("%s", got)
 	}
-	if _, err := audit.Verify(path); err == nil || !strings.Contains(err.Error(), "audit.log:2: line 2 of the chain was changed") {
+	if _, err := audit.VerifyChain(path); err == nil || !strings.Contains(err.Error(), "audit.log:2: line 2 of the chain was changed") {
 		t.Errorf("%v", err)
 	}
 }

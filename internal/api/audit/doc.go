@@ -3,10 +3,10 @@
 //
 // A line names the hash of the line before it and ends in its own: SHA-256 over the
 // line without it. So a line that was changed, taken out or put in breaks the chain at a place
-// that Verify names. The chain goes on across files: a file that has grown too large is
+// that [Verify] names. The chain goes on across files: a file that has grown too large is
 // renamed after its last line, the oldest ones are removed. What the chain cannot show is
 // that its end was cut off, or all of it written anew: that shows the anchor, which is kept
-// elsewhere ([Log.Mark], [Log.Compare], [Against]) and which the log is never behind.
+// elsewhere ([Log.Mark], [Log.Compare], [Verify]) and which the log is never behind.
 //
 // A [Trail] is two such logs: calls that may have changed something are apart from those
 // that were denied, of which each caller has one line a minute at most.

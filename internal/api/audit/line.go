@@ -49,7 +49,7 @@ type Entry struct {
 // maxText bounds, in bytes, each text of an entry that a client chooses.
 const maxText = 1024
 
-func (e *Entry) bound() {
+func (e *Entry) truncate() {
 	for _, s := range []*string{&e.Method, &e.Path, &e.Reason, &e.TokenName} {
 		if len(*s) > maxText {
 			*s = (*s)[:maxText] + "…"

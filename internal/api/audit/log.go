@@ -1,7 +1,7 @@
 package audit
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,18 +42,18 @@ type Log struct {
 	cfg  Config
 	open func(path string) (file, error)
 
-	mu      sync.Mutex
-	f       file // nil where it could not be opened again
-	size    int64
-	dirty   bool   // behind size there may be half a line
-	unsaved bool   // a line may not be on the disk yet
-	first   uint64 // number of the oldest line, by what this kurad removed
-	seq     uint64
-	prev    string
-	pending []Entry // of changes that were made while the log did not work
-	lost    int     // those there was no room for
-	broken  error   // nil: the last line was written
-	closed  bool
+	mu       sync.Mutex
+	f        file // nil where it could not be opened again
+	size     int64
+	dirty    bool   // behind size there may be half a line
+	unsynced bool   // a line may not be on the disk yet
+	first    uint64 // number of the oldest line, by what this kurad removed
+	seq      uint64
+	prev     string
+	pending  []Entry // of changes that were made while the log did not work
+	lost     int     // those there was no room for
+	broken   error   // nil: the last line was written
+	closed   bool
 }
 
 // file is what a Log needs of an *os.File.
@@ -84,12 +84,7 @@ func openFile(path string) (file, error) {
 // Open opens the log and goes on with its chain. Half a line at its end, which a crash
 // leaves, is replaced by one that holds it.
 func Open(cfg Config) (*Log, error) {
-	if cfg.MaxSize <= 0 {
-		cfg.MaxSize = DefaultMaxSize
-	}
-	if cfg.Keep <= 0 {
-		cfg.Keep = DefaultKeep
-	}
+	cfg.MaxSize, cfg.Keep = cmp.Or(cfg.MaxSize, DefaultMaxSize), cmp.Or(cfg.Keep, DefaultKeep)
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
@@ -154,10 +149,10 @@ func (l *Log) resume() error {
 // is on the disk when Write returns, and where it cannot be written now, it is kept in
 // memory until it can.
 func (l *Log) Write(e Entry, changed bool) error {
-	e.bound()
+	e.truncate()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.mend()
+	err := l.writePending()
 	if err == nil {
 		err = l.failed(l.append(e, changed))
 	}
@@ -176,11 +171,11 @@ func (l *Log) Write(e Entry, changed bool) error {
 func (l *Log) Ready() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mend()
+	return l.writePending()
 }
 
-// mend writes what could not be written before.
-func (l *Log) mend() error {
+// writePending writes what could not be written before.
+func (l *Log) writePending() error {
 	if l.closed {
 		return errors.New("the audit log is closed")
 	}
@@ -219,7 +214,7 @@ func (l *Log) failed(err error) error {
 
 // append writes the next line of the chain.
 func (l *Log) append(e Entry, sync bool) error {
-	cut, err := l.ensure()
+	cut, err := l.reopenIfMoved()
 	if err != nil {
 		return err
 	}
@@ -253,15 +248,15 @@ func (l *Log) append(e Entry, sync bool) error {
 			return fmt.Errorf("bring a line to the disk: %w", err)
 		}
 	}
-	l.unsaved = !sync
+	l.unsynced = !sync
 	l.size, l.seq, l.prev = l.size+int64(len(text)), l.seq+1, hash
 	return nil
 }
 
-// ensure opens the file anew where it is not the one at the path any more: somebody
+// reopenIfMoved opens the file anew where it is not the one at the path any more: somebody
 // moved or removed it, and lines written into it would be seen by nobody. cut says that,
 // or that somebody cut it off, as logrotate does with copytruncate.
-func (l *Log) ensure() (cut string, err error) {
+func (l *Log) reopenIfMoved() (cut string, err error) {
 	if l.f != nil {
 		there, err := os.Stat(l.cfg.Path)
 		if err == nil {
@@ -295,13 +290,13 @@ func (l *Log) ensure() (cut string, err error) {
 // shorten goes on behind the last whole line of a file that was cut off, and says so: to
 // go on where it ended before would leave a hole.
 func (l *Log) shorten(size int64) (cut string, err error) {
-	left, err := tail(l.cfg.Path)
+	left, err := endOf([]string{l.cfg.Path})
 	if err != nil {
 		return "", err
 	}
 	cut = fmt.Sprintf("somebody cut the file off at byte %d of %d, behind line %d; the chain goes on", size, l.size, l.seq)
 	l.cfg.Logger.Warn("the audit log was cut off; its chain goes on", "file", l.cfg.Path, "line", l.seq, "hash", l.prev, "from", l.size, "to", size)
-	l.size, l.dirty = size-int64(len(left)-1-bytes.LastIndexByte(left, '\n')), true
+	l.size, l.dirty = size-int64(len(left.half)), true
 	return cut, nil
 }
 
@@ -313,13 +308,13 @@ func (l *Log) rotate() error {
 	if err := l.f.Sync(); err != nil {
 		return err
 	}
-	l.unsaved = false
+	l.unsynced = false
 	if err := os.Rename(l.cfg.Path, rotated(l.cfg.Path, l.seq)); err != nil {
 		return err
 	}
 	_ = l.f.Close()
 	l.f = nil
-	if _, err := l.ensure(); err != nil { // a new file is not cut off
+	if _, err := l.reopenIfMoved(); err != nil { // a new file is not cut off
 		return err
 	}
 	if err := syncDir(filepath.Dir(l.cfg.Path)); err != nil {
@@ -356,6 +351,6 @@ func (l *Log) Close() error {
 		return l.broken
 	}
 	err := errors.Join(l.f.Sync(), l.f.Close())
-	l.unsaved = l.unsaved && err != nil
+	l.unsynced = l.unsynced && err != nil
 	return err
 }

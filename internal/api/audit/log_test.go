@@ -57,7 +57,7 @@ func whole(t *testing.T, path string, lines int) audit.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := audit.Verify(files...)
+	r, err := audit.VerifyChain(files...)
 	if err != nil || r.Lines != lines {
 		t.Fatalf("verify %v: %+v, %v; want %d lines\n%s", files, r, err, lines, text(t, path))
 	}
@@ -105,11 +105,11 @@ func TestLog_theChainGoesOnAcrossFilesAndOldOnesGo(t *testing.T) {
 			t.Errorf("%s: %v, %v", f, info, err)
 		}
 	}
-	r, err := audit.Verify(files[3], files[0], files[2], files[1]) // whatever the order
+	r, err := audit.VerifyChain(files[3], files[0], files[2], files[1]) // whatever the order
 	if err != nil || r.Last != 40 || r.First == 1 || r.Lines != int(40-r.First+1) {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := audit.Verify(files[0], files[2]); err == nil || !strings.Contains(err.Error(), files[2]+":1: ") {
+	if _, err := audit.VerifyChain(files[0], files[2]); err == nil || !strings.Contains(err.Error(), files[2]+":1: ") {
 		t.Errorf("a file is missing: %v", err)
 	}
 }
@@ -300,7 +300,7 @@ func TestVerify_namesTheFirstLineThatIsWrong(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r, err := audit.Verify(path)
+			r, err := audit.VerifyChain(path)
 			if c.line == 0 {
 				if err != nil || (r.First == 1) == strings.Contains(name, "gone") {
 					t.Errorf("%+v, %v", r, err)
@@ -327,7 +327,7 @@ func TestVerify_aLineWrittenAnewBreaksTheChainBehindIt(t *testing.T) {
 	if err := os.WriteFile(forged, []byte(mixed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := audit.Verify(forged); err == nil || !strings.Contains(err.Error(), "forged.log:2: line 2 of the chain does not follow") {
+	if _, err := audit.VerifyChain(forged); err == nil || !strings.Contains(err.Error(), "forged.log:2: line 2 of the chain does not follow") {
 		t.Errorf("%v", err)
 	}
 }

@@ -34,7 +34,6 @@ func DeniedPath(path string) string {
 type Trail struct {
 	Changes, Denied *Log
 
-	now     func() time.Time
 	mu      sync.Mutex
 	callers map[string]*denials
 }
@@ -57,7 +56,7 @@ func OpenTrail(cfg Config) (*Trail, error) {
 	if err != nil {
 		return nil, errors.Join(err, changes.Close())
 	}
-	return &Trail{Changes: changes, Denied: denied, now: denied.cfg.Now, callers: map[string]*denials{}}, nil
+	return &Trail{Changes: changes, Denied: denied, callers: map[string]*denials{}}, nil
 }
 
 // Ready returns an error while changes cannot be written: nothing may be changed then.
@@ -73,7 +72,7 @@ func (t *Trail) Write(e Entry, changed bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.caller(e)
-	if t.now().Sub(c.since) < window {
+	if t.Denied.cfg.Now().Sub(c.since) < window {
 		c.last, c.count = e, c.count+1+e.Unwritten
 		return nil
 	}
@@ -81,7 +80,7 @@ func (t *Trail) Write(e Entry, changed bool) error {
 	if err := t.Denied.Write(e, false); err != nil {
 		return err
 	}
-	c.since, c.count = t.now(), 0
+	c.since, c.count = t.Denied.cfg.Now(), 0
 	return nil
 }
 
@@ -130,7 +129,7 @@ func (t *Trail) Flush() {
 
 func (t *Trail) flush(all bool) {
 	for key, c := range t.callers {
-		if !all && t.now().Sub(c.since) < window {
+		if !all && t.Denied.cfg.Now().Sub(c.since) < window {
 			continue
 		}
 		if c.count == 0 {
@@ -138,13 +137,13 @@ func (t *Trail) flush(all bool) {
 			continue
 		}
 		e := c.last
-		e.Time, e.Event, e.Unwritten = t.now().UTC(), EventRefused, c.count
+		e.Time, e.Event, e.Unwritten = t.Denied.cfg.Now().UTC(), EventRefused, c.count
 		e.Reason = fmt.Sprintf("%d more calls of this caller were denied, the last of them so: %s", c.count, e.Reason)
 		if key == "" {
 			e = Entry{Time: e.Time, Event: EventRefused, Unwritten: c.count, Reason: fmt.Sprintf("%d more calls of more than %d callers were denied", c.count, maxCallers)}
 		}
 		if t.Denied.Write(e, false) == nil {
-			c.since, c.count = t.now(), 0
+			c.since, c.count = t.Denied.cfg.Now(), 0
 		}
 	}
 }

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -74,13 +73,11 @@ type Fault struct {
 
 func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Why) }
 
-// Verify checks the chain of the files of one log, in the order that their names say.
-// Its error is a *Fault, unless a file cannot be read.
-func Verify(files ...string) (Report, error) { return Against(fleet.AuditAnchor{}, 0, files...) }
-
-// Against checks them against the log's anchor as well, which was read before, and leaves
-// out what is wrong up to a line whose number is known.
-func Against(anchor fleet.AuditAnchor, after uint64, files ...string) (Report, error) {
+// Verify checks the chain of the files of one log, in the order that their names say, and
+// against the log's anchor, which was read before; the zero anchor: none is known. What is
+// wrong up to the line with the number after is known and left out. Its error is a *Fault,
+// unless a file cannot be read.
+func Verify(anchor fleet.AuditAnchor, after uint64, files ...string) (Report, error) {
 	r := Report{anchor: anchor, after: after}
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b string) int {
@@ -119,16 +116,17 @@ func (r *Report) missing(files []string) error {
 }
 
 func (r *Report) file(name string, newest bool) error {
-	return eachLine(name, func(at int, text []byte, whole bool) error {
-		if !whole && newest {
+	for l, err := range linesOf(name) {
+		if err != nil {
+			return err
+		}
+		if !l.whole && newest {
 			r.Half = true
-			return nil
+		} else if why := r.line(l.text); why != "" {
+			return &Fault{File: name, Line: l.at, Why: why}
 		}
-		if why := r.line(text); why != "" {
-			return &Fault{File: name, Line: at, Why: why}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // line checks the next line and says what is wrong with it.
@@ -155,36 +153,43 @@ func (r *Report) line(text []byte) string {
 	return ""
 }
 
-// eachLine calls f with each line of a file; whole is false for one without an end.
-func eachLine(name string, f func(at int, text []byte, whole bool) error) error {
-	file, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	in := bufio.NewScanner(file)
-	in.Buffer(make([]byte, 64<<10), maxLine)
-	in.Split(func(data []byte, atEOF bool) (int, []byte, error) {
-		if i := bytes.IndexByte(data, '\n'); i >= 0 {
-			return i + 1, data[:i+1], nil
+// fileLine is a line as it is in a file.
+type fileLine struct {
+	at    int // from 1
+	text  []byte
+	whole bool // false: it has no end
+}
+
+// linesOf reads the lines of a file. With one that is too long comes a *Fault; any other
+// error is the end.
+func linesOf(name string) iter.Seq2[fileLine, error] {
+	return func(yield func(fileLine, error) bool) {
+		file, err := os.Open(name)
+		if err != nil {
+			yield(fileLine{}, err)
+			return
 		}
-		if atEOF && len(data) > 0 {
-			return len(data), data, nil
-		}
-		return 0, nil, nil
-	})
-	at := 0
-	for in.Scan() {
-		at++
-		text, whole := bytes.CutSuffix(in.Bytes(), []byte("\n"))
-		if err := f(at, text, whole); err != nil {
-			return err
+		defer file.Close()
+		in := bufio.NewReaderSize(file, maxLine)
+		for at := 1; ; at++ {
+			text, err := in.ReadSlice('\n')
+			var fault error
+			for errors.Is(err, bufio.ErrBufferFull) {
+				fault = &Fault{File: name, Line: at, Why: errNoLine.Error() + ": it is too long"}
+				text, err = in.ReadSlice('\n')
+			}
+			switch {
+			case errors.Is(err, io.EOF) && len(text) == 0 && fault == nil:
+				return
+			case err != nil && !errors.Is(err, io.EOF):
+				fault = err
+			}
+			text, whole := bytes.CutSuffix(text, []byte("\n"))
+			if !yield(fileLine{at, text, whole}, fault) || err != nil {
+				return
+			}
 		}
 	}
-	if errors.Is(in.Err(), bufio.ErrTooLong) {
-		return &Fault{File: name, Line: at + 1, Why: errNoLine.Error() + ": it is too long"}
-	}
-	return in.Err()
 }
 
 // end is where a chain goes on.
@@ -200,58 +205,48 @@ func endOf(files []string) (e end, err error) {
 		return end{}, nil
 	}
 	newest := files[len(files)-1]
-	text, err := tail(newest)
-	if err != nil {
-		return end{}, err
-	}
-	whole := bytes.LastIndexByte(text, '\n') + 1
-	half := text[whole:]
-	if len(half) >= maxLine {
-		return end{}, fmt.Errorf("%s is no audit log: its last line is longer than any that kurad writes", newest)
+	var last []byte // of the whole lines
+	whole := 0
+	for line, err := range linesOf(newest) {
+		_, long := errors.AsType[*Fault](err)
+		switch {
+		case err != nil && !long:
+			return end{}, err
+		case long && !line.whole:
+			return end{}, fmt.Errorf("%s is no audit log: its last line is longer than any that kurad writes", newest)
+		case line.whole:
+			last = append(last[:0], line.text...)
+			whole++
+		default:
+			e.half = bytes.Clone(line.text)
+		}
 	}
 	if whole == 0 { // an empty file, or one with half a line only: the one before has the end
+		half := e.half
 		e, err = endOf(files[:len(files)-1])
 		e.half = half
 		return e, err
 	}
-	lines := bytes.Split(text[:whole-1], []byte("\n"))
-	e.half = half
-	e.last, e.wrong = parse(lines[len(lines)-1])
-	if e.wrong != nil {
+	if e.last, e.wrong = parse(last); e.wrong != nil {
 		// Numbers go on, so that a later line is not taken for an earlier one, and a file that
 		// is closed later is not named before an older one.
-		e.last = Line{Seq: lastNumber(files, lines)}
+		e.last = Line{Seq: lastNumber(files)}
 	}
 	return e, nil
 }
 
-// lastNumber returns the number of the last of the lines where that cannot be read. They
-// are numbered without gaps, and closed files are named after their last lines.
-func lastNumber(files []string, lines [][]byte) uint64 {
-	var closed uint64
+// lastNumber returns the number of the last whole line where that cannot be read. They are
+// numbered without gaps, and closed files are named after their last lines.
+func lastNumber(files []string) (seq uint64) {
 	for _, name := range files {
-		if n, err := strconv.ParseUint(strings.TrimPrefix(rotatedName.FindString(name), "."), 10, 64); err == nil {
-			closed = max(closed, n)
+		seq = max(seq, lastIn(name))
+	}
+	for line := range linesOf(files[len(files)-1]) {
+		if l, err := parse(line.text); err == nil {
+			seq = max(seq, l.Seq)
+		} else if line.whole {
+			seq++
 		}
 	}
-	for i, text := range slices.Backward(lines) {
-		if l, err := parse(text); err == nil {
-			return max(closed, l.Seq+uint64(len(lines)-1-i))
-		}
-	}
-	return closed + uint64(len(lines))
-}
-
-// tail reads the end of a file, enough of it for the last two lines.
-func tail(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-2*maxLine), 2*maxLine))
+	return seq
 }

@@ -95,17 +95,17 @@ func TestAudit_aRefusalWithoutItsLineDoesNotSayThatItMayHaveBeenDone(t *testing.
 }
 
 // breaking fails at the line of a change, as a disk that fills up does.
-type breaking struct{ *audit.Memory }
+type breaking struct{ *auditMemory }
 
 func (b breaking) Write(e audit.Entry, changed bool) error {
 	if changed {
 		return errors.New("no space left on device")
 	}
-	return b.Memory.Write(e, changed)
+	return b.auditMemory.Write(e, changed)
 }
 
 func TestAudit_aChangeWhoseLineCannotBeWrittenIsNotAcknowledged(t *testing.T) {
-	w := newWorld(t, func(c *server.Config) { c.Audit = breaking{&audit.Memory{}} })
+	w := newWorld(t, func(c *server.Config) { c.Audit = breaking{&auditMemory{}} })
 	resp, b := w.do("PUT", "/v1/accounts/acme", `{"id":"acme"}`, w.admin)
 	if resp.StatusCode != 503 || !strings.Contains(string(b), "may have been done") || resp.Header.Get("Content-Type") != api.ContentTypeProblem || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, b)

@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
-	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
 	"github.com/kurafleet/terraform-provider-kura/internal/declare"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -39,7 +38,7 @@ type world struct {
 	admin    string
 	client   *api.Client
 	logged   *lockedBuffer
-	audit    *audit.Memory
+	audit    *auditMemory
 	runtimes *runtimes
 	declared *declared
 	declarer *declare.Declarer
@@ -57,7 +56,7 @@ func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, below: below, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &audit.Memory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}, renders: &atomic.Int64{}}
+	w := &world{t: t, below: below, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &auditMemory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}, renders: &atomic.Int64{}}
 	w.records = store.NewRecords(below, env.Name)
 	if err := w.records.Prepare(t.Context()); err != nil {
 		t.Fatal(err)

@@ -30,6 +30,8 @@ type Leadership interface {
 	Valid() bool
 	// Lost is closed when Valid has become false, or the leader's key is gone.
 	Lost() <-chan struct{}
+	// GiveUp ends it and leaves the key: somebody has seen that another process leads.
+	GiveUp()
 	// Resign gives the leadership up, so that another process leads without waiting. It
 	// is lost whatever Resign returns.
 	Resign(ctx context.Context) error
@@ -121,7 +123,7 @@ func (h *Held) lose() {
 	}
 }
 
-// GiveUp ends the leadership and leaves the key.
+// GiveUp implements Leadership.
 func (h *Held) GiveUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,20 +1,22 @@
-package audit
+package server_test
 
 import (
 	"slices"
 	"sync"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/api/audit"
 )
 
-// Memory is an audit log for tests, in memory. Its zero value is ready.
-type Memory struct {
+// auditMemory is an audit log in memory. Its zero value is ready.
+type auditMemory struct {
 	mu      sync.Mutex
-	entries []Entry
+	entries []audit.Entry
 	changes int
 	err     error
 }
 
 // Write keeps an entry.
-func (m *Memory) Write(e Entry, changed bool) error {
+func (m *auditMemory) Write(e audit.Entry, changed bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err == nil {
@@ -27,28 +29,28 @@ func (m *Memory) Write(e Entry, changed bool) error {
 }
 
 // Ready returns what Fail was given.
-func (m *Memory) Ready() error {
+func (m *auditMemory) Ready() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err
 }
 
 // Fail makes Write and Ready fail from now on; nil ends it.
-func (m *Memory) Fail(err error) {
+func (m *auditMemory) Fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
 }
 
 // Changes returns how many entries are of calls that may have changed something.
-func (m *Memory) Changes() int {
+func (m *auditMemory) Changes() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changes
 }
 
 // Entries returns what was kept, the oldest first.
-func (m *Memory) Entries() []Entry {
+func (m *auditMemory) Entries() []audit.Entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.entries)
