@@ -6,17 +6,19 @@ import (
 	"slices"
 )
 
-// documents renders the containers of one server.
+// documents renders the document of one server.
 type documents struct {
 	env         Environment
 	account     Account
 	region      Region // with defaults
 	intent      Intent
 	restartMark string
-	desired     Desired // names, hosts and image
+	status      *Status // nil before the first turn
+	desired     Desired // names, hosts and image tag
 }
 
-func (d documents) render() (*ContainerDocument, error) {
+// containers renders the containers of the server.
+func (d documents) containers() (*ContainerDocument, error) {
 	c := d.region.Containers
 	doc := &ContainerDocument{Endpoint: c.Endpoint, Pull: c.Pull}
 	for _, name := range sortedKeys(c.Services) {
@@ -156,12 +158,16 @@ func (d documents) hostPort(service, port string) int {
 	return cmp.Or(d.region.Containers.Services[service].Ports[port].Host, d.intent.Ports[portKey(service, port)])
 }
 
+// endpointHostPort returns the host port that serves an endpoint, "public" or "grpc"; 0: none.
 func (d documents) endpointHostPort(endpoint string) int {
-	service, port, found := d.region.Containers.endpointPort(endpoint)
-	if !found {
-		return 0
+	for service, s := range d.region.Containers.Services {
+		for port, p := range s.Ports {
+			if p.Endpoint == endpoint {
+				return d.hostPort(service, port) // validation allows only one
+			}
+		}
 	}
-	return d.hostPort(service, port)
+	return 0
 }
 
 // Carries reports whether the service's image is the one that a server declares: its

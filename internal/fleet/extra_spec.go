@@ -10,48 +10,27 @@ import (
 	"strings"
 )
 
-// Fields of a KuraInstance's spec that kurad renders.
-const (
-	specAccountHandle     = "accountHandle"
-	specTenantID          = "tenantID"
-	specRegion            = "region"
-	specImage             = "image"
-	specReplicas          = "replicas"
-	specPublicHost        = "publicHost"
-	specGRPCPublicHost    = "grpcPublicHost"
-	specGlobalPublicHost  = "globalPublicHost"
-	specIngressClassName  = "ingressClassName"
-	specStorageClassName  = "storageClassName"
-	specStorageSize       = "storageSize"
-	specNodeSelector      = "nodeSelector"
-	specTolerations       = "tolerations"
-	specExtraEnv          = "extraEnv"
-	specPoolLatitude      = "cloudflarePoolLatitude"
-	specPoolLongitude     = "cloudflarePoolLongitude"
-	specClientHostAliases = "clientHostAliases"
-)
-
-// kubeFields says of every field of ours where its value comes from: what a user writes
-// instead of extra_spec.
+// kubeFields says of every field of a KuraInstance's spec that kurad renders where its value
+// comes from: what a user writes instead of extra_spec.
 func kubeFields() map[string]string {
 	return map[string]string{
-		specAccountHandle:     "it is the account's handle",
-		specTenantID:          "it is the account's id",
-		specRegion:            "it is the region's name",
-		specImage:             "set image of the region and image_tag of its servers",
-		specReplicas:          "set replicas",
-		specPublicHost:        "it is rendered from the host template hosts.public of the region",
-		specGRPCPublicHost:    "set hosts.grpc of the region",
-		specGlobalPublicHost:  "set hosts.global of the region",
-		specIngressClassName:  "set ingress_class",
-		specStorageClassName:  "set storage.class",
-		specStorageSize:       "set storage.size",
-		specNodeSelector:      "set node_selector",
-		specTolerations:       "set tolerations",
-		specExtraEnv:          "set env, or env_from for secrets",
-		specPoolLatitude:      "set location.latitude of the region",
-		specPoolLongitude:     "set location.longitude of the region",
-		specClientHostAliases: "kurad keeps old hosts there while they stay routed",
+		"accountHandle":           "it is the account's handle",
+		"tenantID":                "it is the account's id",
+		"region":                  "it is the region's name",
+		"image":                   "set image of the region and image_tag of its servers",
+		"replicas":                "set replicas",
+		"publicHost":              "it is rendered from the host template hosts.public of the region",
+		"grpcPublicHost":          "set hosts.grpc of the region",
+		"globalPublicHost":        "set hosts.global of the region",
+		"ingressClassName":        "set ingress_class",
+		"storageClassName":        "set storage.class",
+		"storageSize":             "set storage.size",
+		"nodeSelector":            "set node_selector",
+		"tolerations":             "set tolerations",
+		"extraEnv":                "set env, or env_from for secrets",
+		"cloudflarePoolLatitude":  "set location.latitude of the region",
+		"cloudflarePoolLongitude": "set location.longitude of the region",
+		"clientHostAliases":       "kurad keeps old hosts there while they stay routed",
 	}
 }
 

@@ -11,18 +11,8 @@ import (
 // template changes with it, and so the controller rolls them.
 const KubeRestartVariable = "KURA_RESTART_MARK"
 
-// kubeDocuments renders the KuraInstance of one server.
-type kubeDocuments struct {
-	env         Environment
-	account     Account
-	region      Region // with defaults
-	overrides   *Overrides
-	restartMark string
-	status      *Status // nil before the first turn
-	desired     Desired // names, hosts and image tag
-}
-
-func (d kubeDocuments) render() (*KubeDocument, error) {
+// kubernetes renders the KuraInstance of the server.
+func (d documents) kubernetes() (*KubeDocument, error) {
 	k := d.region.Kubernetes
 	doc := &KubeDocument{
 		Cluster:   k.Cluster,
@@ -41,16 +31,16 @@ func (d kubeDocuments) render() (*KubeDocument, error) {
 		doc.Annotations = map[string]string{LabelRestartMark: d.restartMark}
 	}
 	var err error
-	if doc.Spec, err = d.spec(); err != nil {
+	if doc.Spec, err = d.kubeSpec(); err != nil {
 		return nil, err
 	}
 	doc.Revision, err = hash(doc.manifest(doc.Annotations))
 	return doc, err
 }
 
-// spec renders every field of ours (section 6 of the rules); what is empty is left out.
+// kubeSpec renders every field of ours (section 6 of the rules); what is empty is left out.
 // kubeFields lists the same names.
-func (d kubeDocuments) spec() (map[string]any, error) {
+func (d documents) kubeSpec() (map[string]any, error) {
 	k, hosts := d.overridden(), d.desired.Hosts
 	image, err := kubeImage(k.Image, d.desired.ImageTag)
 	if err != nil {
@@ -78,44 +68,44 @@ func (d kubeDocuments) spec() (map[string]any, error) {
 			s[field] = values
 		}
 	}
-	text(specAccountHandle, lowerHandle(d.account.PublicHandle()))
-	text(specTenantID, d.account.ID)
-	text(specRegion, d.region.Name)
-	text(specImage, image)
+	text("accountHandle", lowerHandle(d.account.PublicHandle()))
+	text("tenantID", d.account.ID)
+	text("region", d.region.Name)
+	text("image", image)
 	if k.Replicas != 0 {
-		s[specReplicas] = int64(k.Replicas)
+		s["replicas"] = int64(k.Replicas)
 	}
-	text(specPublicHost, hosts.Public)
-	text(specGRPCPublicHost, hosts.GRPC)
-	text(specGlobalPublicHost, hosts.Global)
-	text(specIngressClassName, k.IngressClass)
-	text(specStorageClassName, k.Storage.Class)
-	text(specStorageSize, k.Storage.Size)
+	text("publicHost", hosts.Public)
+	text("grpcPublicHost", hosts.GRPC)
+	text("globalPublicHost", hosts.Global)
+	text("ingressClassName", k.IngressClass)
+	text("storageClassName", k.Storage.Class)
+	text("storageSize", k.Storage.Size)
 	if len(k.NodeSelector) > 0 {
-		s[specNodeSelector] = textObject(k.NodeSelector)
+		s["nodeSelector"] = textObject(k.NodeSelector)
 	}
-	list(specTolerations, tolerations(k.Tolerations))
-	list(specExtraEnv, variables)
+	list("tolerations", tolerations(k.Tolerations))
+	list("extraEnv", variables)
 	if l := d.region.Location; l != nil {
-		s[specPoolLatitude], s[specPoolLongitude] = jsonNumber(l.Latitude), jsonNumber(l.Longitude)
+		s["cloudflarePoolLatitude"], s["cloudflarePoolLongitude"] = jsonNumber(l.Latitude), jsonNumber(l.Longitude)
 	}
 	var aliases []any
 	for _, host := range d.status.RoutedHosts(hosts) {
 		aliases = append(aliases, host)
 	}
-	list(specClientHostAliases, aliases)
+	list("clientHostAliases", aliases)
 	return s, nil
 }
 
 // overridden returns the region's block with the server's overrides; its Storage is set.
-func (d kubeDocuments) overridden() Kubernetes {
+func (d documents) overridden() Kubernetes {
 	k := *d.region.Kubernetes
 	var storage Storage
 	if k.Storage != nil {
 		storage = *k.Storage
 	}
-	if d.overrides != nil && d.overrides.Kubernetes != nil {
-		o := *d.overrides.Kubernetes
+	if over := d.intent.Overrides; over != nil && over.Kubernetes != nil {
+		o := *over.Kubernetes
 		k.Replicas = cmp.Or(o.Replicas, k.Replicas)
 		storage.Size = cmp.Or(o.StorageSize, storage.Size)
 		k.Env = merge(k.Env, o.Env)
@@ -151,7 +141,7 @@ func expandImage(image, tag string) (string, error) {
 // variables returns the extraEnv of a server, sorted by name. A variable of a set is a
 // reference to the Secret of the set's name in the namespace, for whoever can list the
 // resource reads its spec. A later set wins over an earlier one, and env over all sets.
-func (d kubeDocuments) variables(k Kubernetes) ([]any, error) {
+func (d documents) variables(k Kubernetes) ([]any, error) {
 	items := map[string]any{}
 	for _, set := range k.EnvFrom {
 		names, known := d.env.VariableSets[set]

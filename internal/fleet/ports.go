@@ -44,11 +44,7 @@ type PortMove struct {
 
 // MovedPort is the intent after the move: the port that it had may be one that was offered.
 func (in Intent) MovedPort(m PortMove) Intent {
-	in.Ports, in.Offered = maps.Clone(in.Ports), maps.Clone(in.Offered)
-	if in.Ports == nil {
-		in.Ports = map[string]int{}
-	}
-	in.Ports[m.Need] = m.To
+	in.Ports, in.Offered = merge(in.Ports, map[string]int{m.Need: m.To}), maps.Clone(in.Offered)
 	delete(in.Offered, m.Need)
 	return in
 }
@@ -59,27 +55,12 @@ func (in Intent) Accepted(r Region) Intent {
 	if len(in.Offered) == 0 {
 		return in
 	}
-	ports := maps.Clone(in.Ports)
-	if ports == nil {
-		ports = map[string]int{}
-	}
+	own := map[string]int{}
 	for _, need := range PortNeeds(r) {
-		if port := in.Offered[need.Key()]; port != 0 && need.Fixed == 0 && ports[need.Key()] == 0 {
-			ports[need.Key()] = port
+		if port := in.Offered[need.Key()]; port != 0 && need.Fixed == 0 && in.Ports[need.Key()] == 0 {
+			own[need.Key()] = port
 		}
 	}
-	in.Ports, in.Offered = ports, nil
+	in.Ports, in.Offered = merge(in.Ports, own), nil
 	return in
-}
-
-// endpointPort finds the port that serves an endpoint, "public" or "grpc".
-func (c *Containers) endpointPort(endpoint string) (service, port string, found bool) {
-	for service, s := range c.Services {
-		for port, p := range s.Ports {
-			if p.Endpoint == endpoint {
-				return service, port, true // validation allows only one
-			}
-		}
-	}
-	return "", "", false
 }

@@ -39,10 +39,10 @@ func Render(e Environment, g Gathered) (Desired, error) {
 	if d.Hosts, err = renderHosts(e, a, r, g.Templates); err != nil {
 		return fault(err)
 	}
+	doc := documents{env: e, account: a, region: r, intent: g.Intent, restartMark: latest.RestartMark, status: g.Status, desired: d}
 	if r.Kubernetes != nil {
 		d.urls(r, 0, 0)
-		doc := kubeDocuments{env: e, account: a, region: r, overrides: g.Intent.Overrides, restartMark: latest.RestartMark, status: g.Status, desired: d}
-		if d.Kubernetes, err = doc.render(); err != nil {
+		if d.Kubernetes, err = doc.kubernetes(); err != nil {
 			return fault(err)
 		}
 		d.Revision = d.Kubernetes.Revision
@@ -51,8 +51,7 @@ func Render(e Environment, g Gathered) (Desired, error) {
 	if r.Containers == nil {
 		return fault(errors.New("the region has no runtime; declare kubernetes or containers"))
 	}
-	doc := documents{env: e, account: a, region: r, intent: g.Intent, restartMark: latest.RestartMark, desired: d}
-	if d.Containers, err = doc.render(); err != nil {
+	if d.Containers, err = doc.containers(); err != nil {
 		return fault(err)
 	}
 	d.urls(r, doc.endpointHostPort(EndpointPublic), doc.endpointHostPort(EndpointGRPC))
@@ -138,14 +137,11 @@ func containersRevision(doc *ContainerDocument) (string, error) {
 }
 
 // merge returns base with the entries of over.
-func merge(base, over map[string]string) map[string]string {
-	if len(base)+len(over) == 0 {
-		return nil
+func merge[V any](base, over map[string]V) map[string]V {
+	if len(base) == 0 {
+		return maps.Clone(over)
 	}
 	m := maps.Clone(base)
-	if m == nil {
-		m = map[string]string{}
-	}
 	maps.Copy(m, over)
 	return m
 }

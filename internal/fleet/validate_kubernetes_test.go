@@ -137,7 +137,7 @@ func TestKubeImageFormatIsThePatternOfTheCustomResourceDefinition(t *testing.T) 
 	if len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Name != KubeVersion {
 		t.Fatalf("versions %+v, want %s alone", crd.Spec.Versions, KubeVersion)
 	}
-	image := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties.Spec.Properties[specImage]
+	image := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties.Spec.Properties["image"]
 	if got := kubeImageFormat.String(); got != image.Pattern || image.MaxLength != maxKubeImage {
 		t.Errorf("images match\n%s of at most %d, and the definition says\n%s of at most %d", got, maxKubeImage, image.Pattern, image.MaxLength)
 	}
