@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // PortRange are the host ports the daemon may assign on an endpoint, both included (C12).
@@ -81,32 +82,18 @@ func ParseEndpoint(s string) (Config, error) {
 	fail := func(format string, args ...any) (Config, error) {
 		return Config{}, fmt.Errorf("container endpoint %q: %s; write one such as %s", s, fmt.Sprintf(format, args...), endpointExample)
 	}
-	parts := strings.Split(s, ",")
-	name, engine, ok := strings.Cut(parts[0], "=")
-	if !ok || name == "" || engine == "" {
-		return fail("begins with no name=unix:///path or name=tcp://host:port")
+	var c Config
+	name, engine, err := runtime.ParseFlag(s, "name=unix:///path or name=tcp://host:port", c.set)
+	if err == nil {
+		err = c.setEngine(engine)
 	}
-	c := Config{Name: name}
-	if !validName(name) {
-		return fail("the name %q may hold only lower-case letters, digits and -, and begins with a letter", name)
+	if err == nil {
+		err = c.checkTCP()
 	}
-	if err := c.setEngine(engine); err != nil {
+	if err != nil {
 		return fail("%v", err)
 	}
-	seen := map[string]bool{}
-	for _, part := range parts[1:] {
-		key, value, _ := strings.Cut(part, "=")
-		if seen[key] {
-			return fail("%s is given twice", key)
-		}
-		seen[key] = true
-		if err := c.set(key, value); err != nil {
-			return fail("%v", err)
-		}
-	}
-	if err := c.checkTCP(); err != nil {
-		return fail("%v", err)
-	}
+	c.Name = name
 	c.Address = cmp.Or(c.Address, c.ownAddress())
 	if c.Address == "" {
 		return fail("address is missing: the IP address of %s where its containers publish ports", c.TCP)
@@ -170,16 +157,6 @@ func (c *Config) set(key, value string) error {
 		return fmt.Errorf("%q is none of address, ports, mounts, ca, cert, key", key)
 	}
 	return nil
-}
-
-func validName(s string) bool {
-	for i, r := range s {
-		letter := 'a' <= r && r <= 'z'
-		if !letter && (i == 0 || r != '-' && (r < '0' || r > '9')) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 63
 }
 
 // AllowsRegion tells whether the endpoint would take region r's document, before

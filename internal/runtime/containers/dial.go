@@ -1,7 +1,6 @@
 package containers
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -105,21 +104,14 @@ func NewClient(c Config) (*client.Client, error) {
 // transport is the client's own, so that no proxy of the environment comes between and
 // an engine that hangs is noticed.
 func (c Config) transport() (*http.Transport, error) {
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: tcpKeepAlive}
 	t := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", c.TCP)
-		},
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: tcpKeepAlive}).DialContext,
 		TLSHandshakeTimeout: handshakeTimeout,
 		IdleConnTimeout:     idleConnections,
 		MaxIdleConnsPerHost: 6,
 	}
 	if c.TLS == (TLSFiles{}) {
 		return t, nil
-	}
-	host, _, err := net.SplitHostPort(c.TCP)
-	if err != nil {
-		return nil, err
 	}
 	pem, err := os.ReadFile(c.TLS.CA)
 	if err != nil {
@@ -129,7 +121,7 @@ func (c Config) transport() (*http.Transport, error) {
 	if !roots.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("ca: %s holds no PEM certificate", c.TLS.CA)
 	}
-	t.TLSClientConfig = &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS12}
+	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if c.TLS.Cert == "" {
 		return t, nil
 	}

@@ -7,13 +7,14 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/moby/moby/client"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // Endpoint is an engine that runs containers of one environment, among others'.
@@ -22,9 +23,10 @@ type Endpoint struct {
 	env     fleet.Environment
 	log     hclog.Logger
 	engine  *client.Client
-	met     atomic.Bool           // the version of the engine's API is agreed on
-	meeting chan struct{}         // holds who is about to agree on it
 	regions func() []fleet.Region // all that are declared; nil: they are not known
+
+	negotiating *semaphore.Weighted // held by who asks for the version of the engine's API
+	negotiated  bool                // that is agreed on
 
 	streamBegins, streamIdle time.Duration // of Watch
 }
@@ -45,7 +47,7 @@ func Open(cfg Config, env fleet.Environment, log hclog.Logger) (*Endpoint, error
 	}
 	return &Endpoint{
 		cfg: cfg, env: env, log: log.With("endpoint", cfg.Name), engine: engine,
-		meeting: make(chan struct{}, 1), streamBegins: streamBegins, streamIdle: streamIdle,
+		negotiating: semaphore.NewWeighted(1), streamBegins: streamBegins, streamIdle: streamIdle,
 	}, nil
 }
 
@@ -55,27 +57,20 @@ const negotiateWithin = 5 * time.Second
 
 // negotiate agrees with the engine on the version of its API, once. The client would do it at its
 // first call, under a lock that heeds no context: one call that hangs would hold up all others
-// for ever (G9). So whatever talks to the engine meets it first.
+// for ever (G9). So whatever talks to the engine negotiates first.
 func (e *Endpoint) negotiate(ctx context.Context) error {
-	if e.met.Load() {
-		return nil
+	if err := e.negotiating.Acquire(ctx, 1); err != nil {
+		return err
 	}
-	select {
-	case e.meeting <- struct{}{}:
-		defer func() { <-e.meeting }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if e.met.Load() {
+	defer e.negotiating.Release(1)
+	if e.negotiated {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, negotiateWithin)
 	defer cancel()
-	if _, err := e.engine.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
-		return err
-	}
-	e.met.Store(true)
-	return nil
+	_, err := e.engine.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	e.negotiated = err == nil
+	return err
 }
 
 // Name returns the endpoint's name.
@@ -90,35 +85,18 @@ func (e *Endpoint) Ports() PortRange { return e.cfg.Ports }
 // Close ends idle connections.
 func (e *Endpoint) Close() error { return e.engine.Close() }
 
-// owner tells whose a container or a volume is, by its labels.
-type owner struct{ environment, account, region string }
-
-func ownerOf(labels map[string]string) owner {
-	return owner{labels[fleet.LabelEnvironment], labels[fleet.LabelAccount], labels[fleet.LabelRegion]}
-}
-
-// String names the owner for a person.
-func (o owner) String() string {
-	switch {
-	case o == owner{}:
-		return fleet.NotByKurad
-	case o.environment == "":
-		return fmt.Sprintf("labelled for account %q, region %q and no environment", o.account, o.region)
-	case o.account == "" || o.region == "":
-		return "of no server of environment " + o.environment
-	default:
-		return fmt.Sprintf("server %s/%s of environment %s", o.account, o.region, o.environment)
-	}
+func ownerOf(labels map[string]string) runtime.Owner {
+	return runtime.Owner{Environment: labels[fleet.LabelEnvironment], Account: labels[fleet.LabelAccount], Region: labels[fleet.LabelRegion]}
 }
 
 // ours reports whether o is a server of this environment (C7).
-func (e *Endpoint) ours(o owner) bool {
-	return o.environment == e.env.Name && o.account != "" && o.region != ""
+func (e *Endpoint) ours(o runtime.Owner) bool {
+	return o.Environment == e.env.Name && o.Account != "" && o.Region != ""
 }
 
 // ownerFor is the owner that labels of server key say.
-func (e *Endpoint) ownerFor(key fleet.ServerKey) owner {
-	return owner{e.env.Name, key.Account, key.Region}
+func (e *Endpoint) ownerFor(key fleet.ServerKey) runtime.Owner {
+	return runtime.Owner{Environment: e.env.Name, Account: key.Account, Region: key.Region}
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // Execute runs one task of server key, until it succeeded, the engine answered
@@ -24,9 +25,7 @@ func (e *Endpoint) Execute(ctx context.Context, key fleet.ServerKey, instance st
 	r := run{Endpoint: e, key: key, instance: instance, task: task, doc: doc}
 	o := r.execute(ctx)
 	o.At = time.Now().UTC()
-	if o.Class != fleet.ClassOK {
-		e.log.Debug("task not done", "server", key, "task", task.ID, "kind", task.Kind, "class", o.Class, "reason", o.Reason, "message", o.Message)
-	}
+	runtime.LogUndone(e.log, key, task, o)
 	return o
 }
 
@@ -57,14 +56,14 @@ func (r run) execute(ctx context.Context) fleet.Outcome {
 		return r.removeVolumes(ctx)
 	case fleet.TaskApply, fleet.TaskDelete: // a cluster's
 	}
-	return refuse(fleet.ReasonInvalid, "this kurad knows no task %q of an engine", r.task.Kind)
+	return runtime.Refuse(fleet.ReasonInvalid, "this kurad knows no task %q of an engine", r.task.Kind)
 }
 
 // onContainer runs a step on the container that the task names by id, nil where it is
 // gone, and on none that is not the server's (C7).
 func (r run) onContainer(ctx context.Context, step func(context.Context, *container.InspectResponse) fleet.Outcome) fleet.Outcome {
 	if r.task.ContainerID == "" {
-		return replan("the plan names no container to %s", r.task.Kind)
+		return runtime.Replan("the plan names no container to %s", r.task.Kind)
 	}
 	seen, err := r.inspect(ctx, r.task.ContainerID)
 	if err != nil && !errdefs.IsNotFound(err) {
@@ -72,7 +71,7 @@ func (r run) onContainer(ctx context.Context, step func(context.Context, *contai
 	}
 	if seen != nil {
 		if who := ownerOf(seen.Config.Labels); who != r.ownerFor(r.key) && !r.adopted(seen.ID, who) {
-			return foreign("container", nameOf(seen), who)
+			return runtime.Foreign("container "+nameOf(seen), who.String())
 		}
 	}
 	return step(ctx, seen)
@@ -80,8 +79,8 @@ func (r run) onContainer(ctx context.Context, step func(context.Context, *contai
 
 // adopted reports whether the container is the server's by its recorded id: the very one
 // that the task names, and without labels of anybody.
-func (r run) adopted(id string, who owner) bool {
-	return r.task.Adopted && id == r.task.ContainerID && who == (owner{})
+func (r run) adopted(id string, who runtime.Owner) bool {
+	return r.task.Adopted && id == r.task.ContainerID && who == (runtime.Owner{})
 }
 
 // inspect looks at a container by id or name. Without a container the error is not
@@ -119,13 +118,10 @@ func done(id string) fleet.Outcome {
 // failed is the outcome of an engine's error.
 func (r run) failed(op operation, err error) fleet.Outcome {
 	status := statusOf(err)
-	m := classify(op, status)
-	if refusedByTLS(err) {
-		m = meaning{fleet.ClassTransient, fleet.ReasonRuntimeRefused}
-	}
+	class, reason := classify(op, status)
 	return fleet.Outcome{
-		Class: m.class, Reason: m.reason,
-		Answered: status != unanswered || neverSent(err) || refusedByTLS(err),
+		Class: class, Reason: reason,
+		Answered: status != unanswered || neverSent(err),
 		Message:  fmt.Sprintf("%s: %s", r.attempt(op), shorten(r.cfg.hide(err.Error()))),
 	}
 }
@@ -147,20 +143,6 @@ func (r run) attempt(op operation) string {
 		return "look at endpoint " + r.cfg.Name
 	}
 	return r.task.Describe()
-}
-
-func refuse(reason fleet.Reason, format string, args ...any) fleet.Outcome {
-	return fleet.Outcome{Class: fleet.ClassRefused, Reason: reason, Answered: true, Message: fmt.Sprintf(format, args...)}
-}
-
-// replan is the outcome of a task whose plan no longer fits what is there: what is
-// planned next starts from a new observation.
-func replan(format string, args ...any) fleet.Outcome {
-	return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonDrifted, Answered: true, Message: fmt.Sprintf(format, args...)}
-}
-
-func foreign(what, name string, who owner) fleet.Outcome {
-	return refuse(fleet.ReasonForeignInstance, "%s %s is %s; kurad does not touch it: remove or rename it, or choose another account id or cluster id", what, name, who)
 }
 
 func isConflict(err error) bool {

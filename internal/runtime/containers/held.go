@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // held is a path of the host that a container is to mount, kept open: whatever becomes of
@@ -124,5 +125,5 @@ func (r run) verify(ctx context.Context, id string, list []held) fleet.Outcome {
 		removed = "it could not be removed: " + r.cfg.hide(err.Error())
 	}
 	r.log.Error("a path of the host was exchanged while a container was started", "container", nameOf(seen), "path", list[i].path, "outcome", removed)
-	return refuse(fleet.ReasonForbidden, "start container %s: host path %s was exchanged for something else while the engine mounted it; %s. See to it that no server and nobody else may write above that path", nameOf(seen), list[i].path, removed)
+	return runtime.Refuse(fleet.ReasonForbidden, "start container %s: host path %s was exchanged for something else while the engine mounted it; %s. See to it that no server and nobody else may write above that path", nameOf(seen), list[i].path, removed)
 }

@@ -49,7 +49,7 @@ func (e *Endpoint) observed(item container.Summary) fleet.Container {
 		c.Name = strings.TrimPrefix(item.Names[0], "/")
 	}
 	if who := ownerOf(item.Labels); e.ours(who) {
-		c.Account, c.Region = who.account, who.region
+		c.Account, c.Region = who.Account, who.Region
 		c.Service, c.Digest = item.Labels[fleet.LabelService], item.Labels[fleet.LabelDigest]
 		c.RestartMark = item.Labels[fleet.LabelRestartMark]
 	} else {

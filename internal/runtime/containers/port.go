@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/prometheus/procfs"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -61,8 +62,28 @@ func (e *Endpoint) holder(b binding) string {
 	if e.cfg.Socket == "" || b.protocol != "tcp" {
 		return ""
 	}
-	if who := listening(b.ip, b.port); who != "" {
-		return " by " + who
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return ""
+	}
+	sockets, _ := proc.NetTCP() // of kurad's network namespace
+	overV6, _ := proc.NetTCP6()
+	processes, _ := proc.AllProcs()
+	const listening = 0x0A
+	for _, s := range append(sockets, overV6...) {
+		local, _ := netip.AddrFromSlice(s.LocalAddr)
+		if s.St != listening || s.LocalPort != uint64(b.port) || !overlap(local.Unmap(), b.ip) {
+			continue
+		}
+		for _, p := range processes {
+			files, err := p.FileDescriptorTargets()
+			if err != nil || !slices.Contains(files, fmt.Sprintf("socket:[%d]", s.Inode)) {
+				continue
+			}
+			if name, err := p.Comm(); err == nil {
+				return fmt.Sprintf(" by process %d (%s)", p.PID, name)
+			}
+		}
 	}
 	return ""
 }

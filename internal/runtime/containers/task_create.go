@@ -16,16 +16,17 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // prepare runs a step of what is made for the task's document, which says what that is,
 // unless the document is another one by now or may not be (C4, C10).
 func (r run) prepare(ctx context.Context, step func(context.Context, client.ContainerCreateOptions) fleet.Outcome) fleet.Outcome {
 	if r.doc == nil {
-		return replan("the document of service %s is gone", r.task.Service)
+		return runtime.Replan("the document of service %s is gone", r.task.Service)
 	}
 	if r.task.Digest != "" && r.task.Digest != r.doc.Digest {
-		return replan("the document of service %s changed since the plan was made", r.task.Service)
+		return runtime.Replan("the document of service %s changed since the plan was made", r.task.Service)
 	}
 	spec, refused := r.spec()
 	if refused != nil {
@@ -57,7 +58,7 @@ func (r run) create(ctx context.Context, spec client.ContainerCreateOptions) fle
 		}
 		if errdefs.IsNotFound(err) {
 			if _, err := r.engine.ImageInspect(ctx, r.doc.Image); errdefs.IsNotFound(err) {
-				return replan("image %s was removed before the container could be created", r.doc.Image)
+				return runtime.Replan("image %s was removed before the container could be created", r.doc.Image)
 			}
 		}
 		return r.failed(opCreate, err)
@@ -81,17 +82,17 @@ func (r run) reuse(ctx context.Context) (o fleet.Outcome, made bool) {
 	labels := seen.Config.Labels
 	switch {
 	case ownerOf(labels) != r.ownerFor(r.key):
-		return foreign("container", r.task.Name, ownerOf(labels)), true
+		return runtime.Foreign("container "+r.task.Name, ownerOf(labels).String()), true
 	case labels[fleet.LabelDigest] == r.doc.Digest && labels[fleet.LabelService] == r.doc.Service:
 		return done(seen.ID), true
 	}
-	return replan("container %s is there, made from another document", r.task.Name), true
+	return runtime.Replan("container %s is there, made from another document", r.task.Name), true
 }
 
 // spec is the document in the engine's words, or why it may not be (C10).
 func (r run) spec() (client.ContainerCreateOptions, *fleet.Outcome) {
 	fail := func(reason fleet.Reason, format string, args ...any) (client.ContainerCreateOptions, *fleet.Outcome) {
-		o := refuse(reason, "create container %s: %s", r.doc.Name, fmt.Sprintf(format, args...))
+		o := runtime.Refuse(reason, "create container %s: %s", r.doc.Name, fmt.Sprintf(format, args...))
 		return client.ContainerCreateOptions{}, &o
 	}
 	if _, err := fleet.ParseImage(r.doc.Image); err != nil {
@@ -226,7 +227,7 @@ func (r run) pull(ctx context.Context, _ client.ContainerCreateOptions) fleet.Ou
 		case !errdefs.IsNotFound(err):
 			return r.failed(opInspect, err)
 		case r.doc.Pull == fleet.PullNever:
-			return refuse(fleet.ReasonImagePullFailed, "image %s is not on endpoint %q and the region's pull policy is never: bring it there, or use pull = \"missing\"", r.doc.Image, r.cfg.Name)
+			return runtime.Refuse(fleet.ReasonImagePullFailed, "image %s is not on endpoint %q and the region's pull policy is never: bring it there, or use pull = \"missing\"", r.doc.Image, r.cfg.Name)
 		}
 	}
 	stream, err := r.engine.ImagePull(ctx, r.doc.Image, client.ImagePullOptions{})

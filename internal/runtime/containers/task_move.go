@@ -8,12 +8,13 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // rename gives the container the task's name.
 func (r run) rename(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
 	if seen == nil {
-		return replan("container %s to rename to %s is gone", short(r.task.ContainerID), r.task.Name)
+		return runtime.Replan("container %s to rename to %s is gone", short(r.task.ContainerID), r.task.Name)
 	}
 	if nameOf(seen) == r.task.Name {
 		return done(seen.ID)
@@ -23,14 +24,14 @@ func (r run) rename(ctx context.Context, seen *container.InspectResponse) fleet.
 	case err == nil:
 		return done(seen.ID)
 	case errdefs.IsNotFound(err):
-		return replan("container %s to rename to %s is gone", short(seen.ID), r.task.Name)
+		return runtime.Replan("container %s to rename to %s is gone", short(seen.ID), r.task.Name)
 	case isConflict(err):
 		// Podman answers a taken name with 500.
 		if holder, lookErr := r.inspect(ctx, r.task.Name); lookErr == nil && holder.ID != seen.ID {
 			if who := ownerOf(holder.Config.Labels); who != r.ownerFor(r.key) {
-				return foreign("container", r.task.Name, who)
+				return runtime.Foreign("container "+r.task.Name, who.String())
 			}
-			return replan("the name %s is taken by container %s of the same server", r.task.Name, short(holder.ID))
+			return runtime.Replan("the name %s is taken by container %s of the same server", r.task.Name, short(holder.ID))
 		}
 	}
 	return r.failed(opRename, err)
@@ -42,7 +43,7 @@ func (r run) remove(ctx context.Context, seen *container.InspectResponse) fleet.
 		return done(r.task.ContainerID)
 	}
 	if runs(seen) {
-		return replan("container %s runs; it is stopped before it is removed", nameOf(seen))
+		return runtime.Replan("container %s runs; it is stopped before it is removed", nameOf(seen))
 	}
 	// What a person's container keeps stays behind, wherever it is.
 	adopted := r.adopted(seen.ID, ownerOf(seen.Config.Labels))

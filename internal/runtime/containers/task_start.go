@@ -11,12 +11,13 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // start starts the container, or lets one that is paused go on.
 func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
 	if seen == nil {
-		return replan("container %s to start is gone", short(r.task.ContainerID))
+		return runtime.Replan("container %s to start is gone", short(r.task.ContainerID))
 	}
 	switch stateOf(string(seen.State.Status)) {
 	case fleet.ContainerRunning:
@@ -29,7 +30,7 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 	// become one until the engine mounts it (C10).
 	paths, err := r.hold(seen)
 	if err != nil {
-		return refuse(fleet.ReasonForbidden, "start container %s: %v", nameOf(seen), err)
+		return runtime.Refuse(fleet.ReasonForbidden, "start container %s: %v", nameOf(seen), err)
 	}
 	defer release(paths)
 	port, holder, err := r.portTaken(ctx, seen)
@@ -37,7 +38,7 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 		return r.failed(opInspect, err)
 	}
 	if port != 0 {
-		o := refuse(fleet.ReasonPortTaken, "start container %s: %s", nameOf(seen), holder)
+		o := runtime.Refuse(fleet.ReasonPortTaken, "start container %s: %s", nameOf(seen), holder)
 		o.Port = port
 		return o
 	}
@@ -48,7 +49,7 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 	case errdefs.IsNotFound(err):
 		// Docker also answers 404 where the command does not exist.
 		if _, lookErr := r.inspect(ctx, seen.ID); errdefs.IsNotFound(lookErr) {
-			return replan("container %s to start is gone", short(seen.ID))
+			return runtime.Replan("container %s to start is gone", short(seen.ID))
 		}
 	}
 	o := r.failed(opStart, err)
@@ -68,9 +69,9 @@ func (r run) unpause(ctx context.Context, seen *container.InspectResponse) fleet
 	now, lookErr := r.inspect(ctx, seen.ID)
 	switch {
 	case errdefs.IsNotFound(lookErr):
-		return replan("container %s to unpause is gone", short(seen.ID))
+		return runtime.Replan("container %s to unpause is gone", short(seen.ID))
 	case lookErr == nil && stateOf(string(now.State.Status)) != fleet.ContainerPaused:
-		return replan("container %s is not paused any more", nameOf(seen)) // what it is now decides
+		return runtime.Replan("container %s is not paused any more", nameOf(seen)) // what it is now decides
 	}
 	return r.failed(opStart, err)
 }

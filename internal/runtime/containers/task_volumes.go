@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // createVolume makes the named volume with our labels, or finds it made (C13).
@@ -29,7 +30,7 @@ func (r run) createVolume(ctx context.Context, v fleet.VolumeDocument) fleet.Out
 	}
 	// Somebody else's data under our name is neither used nor, later, removed.
 	if who := ownerOf(vol.Labels); who != r.ownerFor(r.key) {
-		return foreign("volume", v.Source, who)
+		return runtime.Foreign("volume "+v.Source, who.String())
 	}
 	return done("")
 }
