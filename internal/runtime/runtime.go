@@ -37,10 +37,15 @@ func Refuse(reason fleet.Reason, format string, args ...any) fleet.Outcome {
 	return fleet.Outcome{Class: fleet.ClassRefused, Reason: reason, Answered: true, Message: fmt.Sprintf(format, args...)}
 }
 
+// Transient is the outcome of a task that is tried again.
+func Transient(reason fleet.Reason, format string, args ...any) fleet.Outcome {
+	return fleet.Outcome{Class: fleet.ClassTransient, Reason: reason, Answered: true, Message: fmt.Sprintf(format, args...)}
+}
+
 // Replan is the outcome of a task whose plan no longer fits what is there: what is planned
 // next starts from a new observation.
 func Replan(format string, args ...any) fleet.Outcome {
-	return fleet.Outcome{Class: fleet.ClassTransient, Reason: fleet.ReasonDrifted, Answered: true, Message: fmt.Sprintf(format, args...)}
+	return Transient(fleet.ReasonDrifted, format, args...)
 }
 
 // Foreign is the outcome of a task on what is not the server's.

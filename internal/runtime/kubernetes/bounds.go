@@ -2,10 +2,10 @@ package kubernetes
 
 import (
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // What is seen of an object is stored in its server's status: whatever somebody writes
@@ -59,11 +59,5 @@ func boundedPaths(all []string) []string {
 
 func more(all int) string { return fmt.Sprintf("… and %d more", all-maxFields) }
 
-// shorten makes an answer fit to be shown: one line, cut in the middle.
-func shorten(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > maxMessage {
-		s = string(r[:maxMessage/2]) + " … " + string(r[len(r)-maxMessage/2:])
-	}
-	return s
-}
+// shorten makes an answer fit to be shown.
+func shorten(s string) string { return runtime.Shorten(s, maxMessage) }

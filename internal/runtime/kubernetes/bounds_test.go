@@ -37,7 +37,7 @@ func TestP3_nothingThatIsCopiedFromAnObjectIsWithoutBound(t *testing.T) {
 	held := *o
 	held.owners = owners{{manager: "m", applied: true, fields: fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))}}
 	seen.Held = c.compared(&held, key, doc, nil, nil).Held
-	c.live.spec = openAPI(t, `{"type":"object","properties":{"image":{"type":"string"},"nodeSelector":{"type":"object","additionalProperties":{"type":"string"}}}}`)
+	c.served.Store(&servedSchema{openAPI(t, `{"type":"object","properties":{"image":{"type":"string"},"nodeSelector":{"type":"object","additionalProperties":{"type":"string"}}}}`)})
 	seen.Dropped = c.compared(o, key, doc, nil, nil).Dropped
 	for what, got := range map[string]int{"differs": len(seen.Differs), "held": len(seen.Held), "altered": len(seen.Altered), "dropped": len(seen.Dropped)} {
 		if got != maxFields+1 {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // meaning is what an answer to a change means.
@@ -36,7 +37,7 @@ func classify(err error, name string) meaning {
 	refused := func(r fleet.Reason, advice string) meaning { return meaning{fleet.ClassRefused, r, advice} }
 	st := statusOf(err)
 	switch {
-	case st == nil && refusedByTLS(err):
+	case st == nil && runtime.RefusedByTLS(err):
 		return transient(fleet.ReasonRuntimeRefused)
 	case st == nil:
 		return transient(fleet.ReasonEndpointUnreachable)
@@ -88,7 +89,7 @@ func (c *Cluster) readFailure(namespace string, err error) fleet.ReadFailure {
 	text, advice := shorten(err.Error()), ""
 	st := statusOf(err)
 	switch {
-	case st == nil && refusedByTLS(err):
+	case st == nil && runtime.RefusedByTLS(err):
 		f.Reason = fleet.ReasonRuntimeRefused
 	case st == nil:
 		f.Reason = fleet.ReasonEndpointUnreachable
@@ -170,17 +171,10 @@ var typeMismatch = regexp.MustCompile(`\bexpected [\w ()]+, got `)
 // answeredBy reports whether nothing of a change can land any more: the server answered,
 // or was never sent it.
 func answeredBy(err error) bool {
-	if statusOf(err) != nil || refusedByTLS(err) {
+	if statusOf(err) != nil || runtime.RefusedByTLS(err) {
 		return true
 	}
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" || strings.Contains(err.Error(), "client rate limiter Wait returned an error") &&
 		(errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
-}
-
-// refusedByTLS reports whether the server ended the handshake with an alert: it does not
-// accept our certificate, or asks for one.
-func refusedByTLS(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "remote error"
 }

@@ -8,9 +8,11 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -30,10 +32,12 @@ type Cluster struct {
 	client dynamic.Interface
 	hangUp func()
 	owners ownerSets
-	live   liveSchema
 
-	mu       sync.Mutex
-	pictures map[string]*picture // by namespace
+	served        atomic.Pointer[servedSchema]
+	readingSchema *semaphore.Weighted // held by who reads it: one at a time
+
+	mu     sync.Mutex
+	caches map[string]*namespaceCache // by namespace
 }
 
 // Open prepares a cluster. It talks to nobody: a cluster that is not there yet shows in
@@ -73,7 +77,7 @@ func Open(cfg Config) (*Cluster, error) {
 	}
 	return &Cluster{
 		cfg: cfg, log: log, rest: restClient, client: dynamic.New(restClient), hangUp: hangUp,
-		live: liveSchema{reading: make(chan struct{}, 1)}, pictures: map[string]*picture{},
+		readingSchema: semaphore.NewWeighted(1), caches: map[string]*namespaceCache{},
 	}, nil
 }
 
@@ -90,17 +94,17 @@ func (c *Cluster) Close() error {
 // Begun is zero until the namespace has been listed once, and now while its watch
 // stands; while a write of ours goes on it is no later than that.
 func (c *Cluster) Observe(key fleet.ServerKey, doc fleet.KubeDocument, known fleet.KubeKnown) fleet.InstanceObservation {
-	p := c.picture(doc.Namespace)
-	p.await(doc.Name, known.RollingOut)
-	seen := p.snapshotOf(doc.Name)
+	cache := c.cache(doc.Namespace)
+	cache.await(doc.Name, known.RollingOut)
+	seen := cache.snapshotOf(doc.Name)
 	o := fleet.InstanceObservation{Begun: seen.begun, Unreadable: seen.failure, Direct: seen.direct}
 	if seen.object != nil {
-		if !seen.echoed {
+		if !seen.answered {
 			seen.altered = known.Altered
 		}
 		o.Resource = c.compared(seen.object, key, doc, known.Adopted, seen.altered)
 		if doc.Revision != "" { // else it was not compared with what is desired
-			p.note(doc.Name, len(o.Resource.Dropped) > 0)
+			cache.note(doc.Name, len(o.Resource.Dropped) > 0)
 		}
 	}
 	return o
@@ -111,17 +115,14 @@ func (c *Cluster) Observe(key fleet.ServerKey, doc fleet.KubeDocument, known fle
 // fleet.CodeUnavailable, and leaves what Observe shows.
 func (c *Cluster) Refresh(ctx context.Context, namespace, name string) error {
 	const tries = 3
-	p := c.picture(namespace)
+	cache := c.cache(namespace)
 	for range tries {
-		begun, known := c.cfg.Now(), p.snapshotOf(name).object
-		o, err := c.get(ctx, namespace, name)
+		begun, known := c.cfg.Now(), cache.snapshotOf(name).object
+		o, err := c.look(ctx, namespace, name)
 		if err != nil {
-			return c.unavailable(namespace, name, err)
+			return err
 		}
-		if f := c.checkIdentity(ctx, namespace); f != nil {
-			return fleet.Errorf(fleet.CodeUnavailable, "look at %s: %s", c.where(namespace, name), f.Message)
-		}
-		if p.answered(name, o, known, begun) {
+		if cache.answered(name, o, known, begun) {
 			return nil
 		}
 	}
@@ -132,29 +133,43 @@ func (c *Cluster) Refresh(ctx context.Context, namespace, name string) error {
 // the document; nil: there is none. An error has fleet.CodeUnavailable. What Observe
 // shows stays.
 func (c *Cluster) Read(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
-	if !c.picture(doc.Namespace).watched() { // else it is up to date
+	if !c.cache(doc.Namespace).state().watching { // else it is up to date
 		c.readSchema(ctx)
 	}
-	o, err := c.get(ctx, doc.Namespace, doc.Name)
-	if err != nil {
-		return nil, c.unavailable(doc.Namespace, doc.Name, err)
-	}
-	if f := c.checkIdentity(ctx, doc.Namespace); f != nil {
-		return nil, fleet.Errorf(fleet.CodeUnavailable, "look at %s: %s", c.where(doc.Namespace, doc.Name), f.Message)
-	}
-	if o == nil {
-		return nil, nil
+	o, err := c.look(ctx, doc.Namespace, doc.Name)
+	if err != nil || o == nil {
+		return nil, err
 	}
 	return c.compared(o, key, doc, adopted, nil), nil
 }
 
+// look asks the server about one object of the expected namespace; nil: there is none. An
+// error has fleet.CodeUnavailable.
+func (c *Cluster) look(ctx context.Context, namespace, name string) (*object, error) {
+	var failure *fleet.ReadFailure
+	o, err := c.get(ctx, namespace, name)
+	if err == nil {
+		failure = c.checkIdentity(ctx, namespace)
+	} else {
+		f := c.readFailure(namespace, err)
+		failure = &f
+	}
+	if failure != nil {
+		return nil, fleet.Errorf(fleet.CodeUnavailable, "look at %s: %s", c.where(namespace, name), failure.Message)
+	}
+	return o, nil
+}
+
 // Listing returns what is known of a namespace.
 func (c *Cluster) Listing(namespace string) fleet.KubeListing {
-	objects, begun, failure := c.picture(namespace).list()
-	l := fleet.KubeListing{Cluster: c.cfg.Name, Namespace: namespace, Begun: begun, Unreadable: failure}
+	objects, state := c.cache(namespace).list()
+	l := fleet.KubeListing{Cluster: c.cfg.Name, Namespace: namespace, Begun: state.begun, Unreadable: state.failure}
 	for _, o := range objects {
-		who := ownerOf(o.Labels)
-		l.Instances = append(l.Instances, o.view(who, who.environment != c.cfg.Environment.Name || who.account == "" || who.region == ""))
+		i := o.shown
+		if o.owner().Environment != c.cfg.Environment.Name || i.Account == "" || i.Region == "" {
+			i = o.foreign()
+		}
+		l.Instances = append(l.Instances, i)
 	}
 	return l
 }
@@ -172,11 +187,6 @@ func (c *Cluster) get(ctx context.Context, namespace, name string) (*object, err
 	return c.owners.object(u), nil
 }
 
-// unavailable says that a look at an object did not answer.
-func (c *Cluster) unavailable(namespace, name string, err error) error {
-	return fleet.Errorf(fleet.CodeUnavailable, "look at %s: %s", c.where(namespace, name), c.readFailure(namespace, err).Message)
-}
-
 // compared shows an object as it relates to the server's document. One that is not the
 // server's is not compared.
 func (c *Cluster) compared(o *object, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, known []fleet.Alteration) *fleet.KubeInstance {
@@ -185,12 +195,13 @@ func (c *Cluster) compared(o *object, key fleet.ServerKey, doc fleet.KubeDocumen
 		uid = adopted.UID
 	}
 	ours, isAdopted := o.belongs(c.cfg.Environment.Name, key, uid)
-	i := o.view(ownerOf(o.Labels), !ours)
 	if !ours {
+		i := o.foreign()
 		return &i
 	}
+	i := o.shown
 	i.Adopted = isAdopted
-	d := compare(o, doc, c.live.get(), known)
+	d := compare(o, doc, c.schema(), known)
 	i.Differs, i.Held, i.Altered, i.Dropped = boundedFields(d.differs), boundedFields(d.held), boundedFields(d.altered), boundedPaths(d.dropped)
 	return &i
 }
@@ -199,21 +210,26 @@ func (c *Cluster) instances(namespace string) dynamic.ResourceInterface {
 	return c.client.Resource(gvr).Namespace(namespace)
 }
 
-func (c *Cluster) picture(namespace string) *picture {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := c.pictures[namespace]
-	if p == nil {
-		p = newPicture(c.cfg.Now)
-		c.pictures[namespace] = p
-	}
-	return p
+// where names an object for a person.
+func (c *Cluster) where(namespace, name string) string {
+	return fmt.Sprintf("KuraInstance %s/%s on cluster %q", namespace, name, c.cfg.Name)
 }
 
-func (c *Cluster) all() []*picture {
+func (c *Cluster) cache(namespace string) *namespaceCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.pictures))
+	cache := c.caches[namespace]
+	if cache == nil {
+		cache = newNamespaceCache(c.cfg.Now)
+		c.caches[namespace] = cache
+	}
+	return cache
+}
+
+func (c *Cluster) allCaches() []*namespaceCache {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.caches))
 }
 
 // warnings logs what the server adds to its answers.
@@ -228,7 +244,5 @@ func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
-
-func metaTime(t time.Time) metav1.Time { return metav1.NewTime(t) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

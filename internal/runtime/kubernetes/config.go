@@ -14,6 +14,7 @@ import (
 	api "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // Config describes one cluster.
@@ -73,51 +74,32 @@ func ParseClusters(kubeconfig string, flags []string) ([]Config, error) {
 }
 
 func parseCluster(flag string) (c Config, context string, err error) {
-	parts := strings.Split(flag, ",")
-	name, context, ok := strings.Cut(parts[0], "=")
-	if !ok || name == "" || context == "" {
-		return c, "", fmt.Errorf("write %s", clusterExample)
+	c = Config{QPS: defaultQPS, Burst: defaultBurst}
+	c.Name, context, err = runtime.ParseFlag(flag, "name=context", c.set)
+	if err != nil {
+		err = fmt.Errorf("%w; write %s", err, clusterExample)
 	}
-	if !validName(name) {
-		return c, "", fmt.Errorf("the name %q may hold only lower-case letters, digits and -, begins and ends with a letter or digit, and has at most 63", name)
-	}
-	c = Config{Name: name, QPS: defaultQPS, Burst: defaultBurst}
-	seen := map[string]bool{}
-	for _, part := range parts[1:] {
-		key, value, _ := strings.Cut(part, "=")
-		if seen[key] {
-			return c, "", fmt.Errorf("%s is given twice", key)
-		}
-		seen[key] = true
-		switch key {
-		case "qps":
-			f, err := strconv.ParseFloat(value, 32)
-			if err != nil || math.IsNaN(f) || f < 1 || f > 10000 {
-				return c, "", fmt.Errorf("qps=%s is no number of calls per second from 1 to 10000", value)
-			}
-			c.QPS = float32(f)
-		case "burst":
-			n, err := strconv.Atoi(value)
-			if err != nil || n < 1 || n > 10000 {
-				return c, "", fmt.Errorf("burst=%s is no number of calls from 1 to 10000", value)
-			}
-			c.Burst = n
-		default:
-			return c, "", fmt.Errorf("%q is neither qps=… nor burst=…; write %s", part, clusterExample)
-		}
-	}
-	return c, context, nil
+	return c, context, err
 }
 
-// validName takes what fleet takes for a name.
-func validName(s string) bool {
-	for i, r := range s {
-		inside := i > 0 && i < len(s)-1
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && (r != '-' || !inside) {
-			return false
+func (c *Config) set(key, value string) error {
+	switch key {
+	case "qps":
+		f, err := strconv.ParseFloat(value, 32)
+		if err != nil || math.IsNaN(f) || f < 1 || f > 10000 {
+			return fmt.Errorf("qps=%s is no number of calls per second from 1 to 10000", value)
 		}
+		c.QPS = float32(f)
+	case "burst":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > 10000 {
+			return fmt.Errorf("burst=%s is no number of calls from 1 to 10000", value)
+		}
+		c.Burst = n
+	default:
+		return fmt.Errorf("%q is neither qps=… nor burst=…", strings.TrimSuffix(key+"="+value, "="))
 	}
-	return len(s) <= 63
+	return nil
 }
 
 // contexts are those of a kubeconfig, which is read once and only when it is needed.

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"maps"
-	"reflect"
 	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -44,9 +44,9 @@ func (c *comparer) document(live *object, doc fleet.KubeDocument, schema *schema
 	spec, dropped := schema.prune(doc.Spec)
 	c.out.dropped = dropped
 	meta := path{}.field("metadata")
-	c.texts(meta.field("labels"), doc.Labels, live.Labels)
-	c.texts(meta.field("annotations"), doc.Annotations, live.Annotations)
-	c.object(path{}.field("spec"), spec, live.spec)
+	compareFields(c, meta.field("labels"), doc.Labels, live.Labels)
+	compareFields(c, meta.field("annotations"), doc.Annotations, live.Annotations)
+	compareFields(c, path{}.field("spec"), spec, live.spec)
 	byPath := func(a, b fleet.FieldDifference) int { return cmp.Compare(a.Path, b.Path) }
 	slices.SortFunc(c.out.differs, byPath)
 	slices.SortFunc(c.out.held, byPath)
@@ -62,18 +62,9 @@ type comparer struct {
 	out    comparison
 }
 
-func (c *comparer) texts(at path, want, have map[string]string) {
-	for _, k := range slices.Sorted(maps.Keys(want)) {
-		if h, ok := have[k]; !ok {
-			c.missing(at.field(k), want[k])
-		} else if h != want[k] {
-			c.differ(at.field(k), want[k], h)
-		}
-	}
-}
-
-func (c *comparer) object(at path, want, have map[string]any) {
-	for _, k := range slices.Sorted(maps.Keys(want)) {
+// compareFields compares the fields of an object with those that are desired.
+func compareFields[V any](c *comparer, at path, want, have map[string]V) {
+	for _, k := range sortedKeys(want) {
 		if h, ok := have[k]; ok {
 			c.value(at.field(k), want[k], h)
 		} else if !empty(want[k]) {
@@ -86,7 +77,7 @@ func (c *comparer) value(at path, want, have any) {
 	switch w := want.(type) {
 	case map[string]any:
 		if h, ok := have.(map[string]any); ok {
-			c.object(at, w, h)
+			compareFields(c, at, w, h)
 			return
 		}
 	case []any:
@@ -97,7 +88,7 @@ func (c *comparer) value(at path, want, have any) {
 			}
 			// What more an element has may be a default, unless somebody else has set the list.
 			other, _ := c.owners.of(at)
-			if c.out.unlike() > found || other == "" || identical(want, have) {
+			if c.out.unlike() > found || other == "" || equal(want, have) {
 				return
 			}
 		}
@@ -140,41 +131,9 @@ func (c *comparer) unlike(d fleet.FieldDifference, a fleet.Alteration, applied b
 	}
 }
 
-// equal compares two values of JSON that are no objects or lists.
+// equal compares two values of JSON; how a number is written makes no difference.
 func equal(a, b any) bool {
-	x, okX := number(a)
-	y, okY := number(b)
-	if okX && okY {
-		return x == y
-	}
-	return reflect.DeepEqual(a, b)
-}
-
-// identical reports whether two values of JSON are equal in all they say.
-func identical(a, b any) bool {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(x, y, identical)
-	case []any:
-		y, ok := b.([]any)
-		return ok && slices.EqualFunc(x, y, identical)
-	default:
-		return equal(a, b)
-	}
-}
-
-func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return float64(n), true
-	case float64:
-		return n, true
-	case int:
-		return float64(n), true
-	default:
-		return 0, false
-	}
+	return value.Equals(value.NewValueInterface(a), value.NewValueInterface(b))
 }
 
 // empty reports whether v says no more than its absence does.

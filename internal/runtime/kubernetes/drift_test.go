@@ -180,12 +180,12 @@ func TestP14_whatTheServerSaysOfAnObjectIsKeptAsFarAsItIsShown(t *testing.T) {
 		Phase: "Ready", PublicURL: "https://a", ReadyReplicas: 2, Message: "m", Revision: "r1", RestartMark: "m",
 		Generation: 3, Written: "9speyidfv7iw",
 	}
-	if diff := cmp.Diff(want, o.view(ownerOf(o.Labels), false)); diff != "" {
+	if diff := cmp.Diff(want, o.shown); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// What is of another form than expected is not there.
 	odd := live(t, `{"metadata":{"name":"a","managedFields":"x"},"spec":"x","status":{"phase":7,"readyReplicas":"2"}}`)
-	if diff := cmp.Diff(fleet.KubeInstance{Name: "a", Foreign: fleet.NotByKurad, Written: "2gvtji4m2l0h"}, odd.view(ownerOf(odd.Labels), true)); diff != "" {
+	if diff := cmp.Diff(fleet.KubeInstance{Name: "a", Foreign: fleet.NotByKurad, Written: "2gvtji4m2l0h"}, odd.foreign()); diff != "" {
 		t.Errorf("odd (-want +got):\n%s", diff)
 	}
 }

@@ -34,23 +34,20 @@ func (c *Cluster) NamespaceUID(ctx context.Context, namespace string) (string, e
 
 // Expect says which namespace the name stands for; "": that is not known yet. Another one of
 // the name is read no more, and nothing is done in it.
-func (c *Cluster) Expect(namespace, uid string) { c.picture(namespace).expect(uid) }
+func (c *Cluster) Expect(namespace, uid string) { c.cache(namespace).expect(uid) }
 
 // Unidentified returns the UID of a namespace that is read and of which nobody has said that
 // it is the one that is expected.
 func (c *Cluster) Unidentified(namespace string) (uid string) {
-	p := c.picture(namespace)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.expected != "" {
-		return ""
+	if s := c.cache(namespace).state(); s.expected == "" {
+		return s.uid
 	}
-	return p.uid
+	return ""
 }
 
-// stranger says that the namespace is not the expected one; nil: it is, or none is expected.
-func (c *Cluster) stranger(namespace, uid string) *fleet.ReadFailure {
-	expected := c.picture(namespace).expects()
+// unexpected says that the namespace is not the expected one; nil: it is, or none is expected.
+func (c *Cluster) unexpected(namespace, uid string) *fleet.ReadFailure {
+	expected := c.cache(namespace).state().expected
 	where := fmt.Sprintf("cluster %q, namespace %q", c.cfg.Name, namespace)
 	switch {
 	case expected == "" || uid == expected:
@@ -63,8 +60,8 @@ func (c *Cluster) stranger(namespace, uid string) *fleet.ReadFailure {
 
 // checkIdentity asks the server whether the namespace is the expected one.
 func (c *Cluster) checkIdentity(ctx context.Context, namespace string) *fleet.ReadFailure {
-	p := c.picture(namespace)
-	if p.expects() == "" {
+	cache := c.cache(namespace)
+	if cache.state().expected == "" {
 		return nil
 	}
 	uid, err := c.NamespaceUID(ctx, namespace)
@@ -72,10 +69,10 @@ func (c *Cluster) checkIdentity(ctx context.Context, namespace string) *fleet.Re
 		f := c.readFailure(namespace, err)
 		return &f
 	}
-	f := c.stranger(namespace, uid)
+	f := c.unexpected(namespace, uid)
 	if f != nil {
-		p.failed(*f)
-		p.hangUp() // the watch may stand where it stood: what is listed next says which it is
+		cache.failed(*f)
+		cache.hangUp() // the watch may stand where it stood: what is listed next says which it is
 	}
 	return f
 }
@@ -85,7 +82,7 @@ func (c *Cluster) checkIdentity(ctx context.Context, namespace string) *fleet.Re
 func (r *reader) identify(ctx context.Context) error {
 	uid, err := r.c.NamespaceUID(ctx, r.namespace)
 	switch {
-	case err != nil && apierrors.IsForbidden(err) && r.p.expects() == "":
+	case err != nil && apierrors.IsForbidden(err) && r.cache.state().expected == "":
 		if !r.warned {
 			r.warned = true
 			r.c.log.Warn("kurad may not read which namespace this is, and could not tell it from one of the same name in another cluster: give its account the right to get namespaces (examples/kubernetes has the Role)", "namespace", r.namespace)
@@ -95,53 +92,10 @@ func (r *reader) identify(ctx context.Context) error {
 		r.failed(ctx, err)
 		return err
 	}
-	r.p.identified(uid)
-	if f := r.c.stranger(r.namespace, uid); f != nil {
+	r.cache.identified(uid)
+	if f := r.c.unexpected(r.namespace, uid); f != nil {
 		r.unreadable(*f)
 		return fmt.Errorf("%s", f.Message)
 	}
 	return nil
-}
-
-// hangUp ends the watch.
-func (p *picture) hangUp() {
-	p.mu.Lock()
-	cut := p.cut
-	p.mu.Unlock()
-	if cut != nil {
-		cut()
-	}
-}
-
-func (p *picture) expects() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.expected
-}
-
-func (p *picture) identified(uid string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.uid = uid
-}
-
-// expect says which namespace is read from now on. Where it was another one, what is known is
-// read anew.
-func (p *picture) expect(uid string) {
-	var cut func()
-	p.update(func() []string {
-		if p.expected == uid {
-			return nil
-		}
-		if p.expected != "" {
-			cut = p.cut
-			p.full = false
-			clear(p.direct)
-		}
-		p.expected = uid
-		return []string{""}
-	})
-	if cut != nil {
-		cut()
-	}
 }

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -215,28 +214,18 @@ func (s *ownerSets) read(u *unstructured.Unstructured) owners {
 	return out
 }
 
+// compared are the fields that a document may have; those of annotations are named one by one.
+var (
+	compared = fieldpath.NewIncludeMatcherFilter(
+		fieldpath.MakePrefixMatcherOrDie("spec"), fieldpath.MakePrefixMatcherOrDie("metadata", "labels"),
+		fieldpath.MakePrefixMatcherOrDie("metadata", "annotations", fleet.KubeAnnotationRevision),
+		fieldpath.MakePrefixMatcherOrDie("metadata", "annotations", fleet.LabelRestartMark))
+	allAnnotations = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations"))
+)
+
 // set parses a set of fields, and gives the same one for the same text.
 func (s *ownerSets) set(fields map[string]any) *fieldpath.Set {
-	metadata, kept := map[string]any{}, map[string]any{}
-	if m, ok := fields["f:metadata"].(map[string]any); ok {
-		if labels, ok := m["f:labels"]; ok {
-			metadata["f:labels"] = labels
-		}
-		if annotations, ok := m["f:annotations"].(map[string]any); ok {
-			ours := maps.Clone(annotations)
-			maps.DeleteFunc(ours, func(key string, _ any) bool { return !annotationOfOurs(strings.TrimPrefix(key, "f:")) })
-			if len(ours) > 0 { // an empty set stands for the whole
-				metadata["f:annotations"] = ours
-			}
-		}
-	}
-	if len(metadata) > 0 {
-		kept["f:metadata"] = metadata
-	}
-	if spec, ok := fields["f:spec"]; ok {
-		kept["f:spec"] = spec
-	}
-	text, err := json.Marshal(kept)
+	text, err := json.Marshal(fields)
 	if err != nil {
 		return nil
 	}
@@ -245,10 +234,11 @@ func (s *ownerSets) set(fields map[string]any) *fieldpath.Set {
 	if set, ok := s.known[string(text)]; ok {
 		return set
 	}
-	set := &fieldpath.Set{}
-	if err := set.FromJSON(bytes.NewReader(text)); err != nil {
+	all := &fieldpath.Set{}
+	if err := all.FromJSON(bytes.NewReader(text)); err != nil {
 		return nil // a form that this version does not know: nobody is known to hold anything
 	}
+	set := compared.Filter(all).Difference(allAnnotations)
 	if s.known == nil || len(s.known) >= maxOwnerSets {
 		s.known = map[string]*fieldpath.Set{}
 	}

@@ -27,7 +27,7 @@ func TestK1_onlyTheFieldThatAnotherManagerAppliedIsLeftOut(t *testing.T) {
 			if got == nil {
 				got = map[string]any{}
 			}
-			if !identical(got, data(t, c.want)) || o["kind"] != "K" {
+			if !equal(got, data(t, c.want)) || o["kind"] != "K" {
 				t.Errorf("without %s: %s, want %s", c.path, show(got), c.want)
 			}
 		})

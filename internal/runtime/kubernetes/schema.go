@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -152,39 +151,26 @@ func (s *schema) object(at path, v map[string]any, dropped *[]string) map[string
 	return out
 }
 
-// liveSchema is the schema that a cluster serves now.
-type liveSchema struct {
-	reading chan struct{} // holds who reads: one at a time
+// servedSchema is the schema that a cluster serves; nil: it has not been read.
+type servedSchema struct{ spec *schema }
 
-	mu       sync.Mutex
-	spec     *schema
-	readable bool // it has been read
-}
-
-func (l *liveSchema) get() *schema {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.spec
-}
-
-// known reports whether the schema has been read.
-func (l *liveSchema) known() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.readable
+// schema returns the schema that the cluster serves now.
+func (c *Cluster) schema() *schema {
+	if served := c.served.Load(); served != nil {
+		return served.spec
+	}
+	return nil
 }
 
 const schemaWithin = 5 * time.Second
 
 // readSchema reads the schema that is served now. Where it cannot be read, what was
-// known stays; where it has changed, all who watch are told.
+// known stays; where it has changed, all who watch are notified.
 func (c *Cluster) readSchema(ctx context.Context) {
-	select {
-	case c.live.reading <- struct{}{}:
-		defer func() { <-c.live.reading }()
-	case <-ctx.Done(): // whoever reads may wait longer than this one wants to (G9)
+	if c.readingSchema.Acquire(ctx, 1) != nil { // whoever reads may wait longer than this one wants to (G9)
 		return
 	}
+	defer c.readingSchema.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, schemaWithin)
 	defer cancel()
 	text, err := c.rest.Get().AbsPath("/openapi/v3/apis/" + fleet.KubeGroup + "/" + fleet.KubeVersion).Do(ctx).Raw()
@@ -196,15 +182,12 @@ func (c *Cluster) readSchema(ctx context.Context) {
 		c.log.Debug("schema not read", "error", err)
 		return
 	}
-	c.live.mu.Lock()
-	same := c.live.readable && reflect.DeepEqual(spec, c.live.spec) // what else the group serves is no news
-	c.live.spec, c.live.readable = spec, true
-	c.live.mu.Unlock()
-	if same {
+	was := c.served.Swap(&servedSchema{spec})
+	if was != nil && reflect.DeepEqual(spec, was.spec) { // what else the group serves is no news
 		return
 	}
 	c.log.Debug("schema read")
-	for _, p := range c.all() {
-		p.newSchema()
+	for _, cache := range c.allCaches() {
+		cache.newSchema()
 	}
 }

@@ -73,7 +73,7 @@ func TestK3_onlyAChangeOfTheInstancesSchemaIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	p, told := c.picture("kura"), 0
+	p, told := c.cache("kura"), 0
 	p.notify(func(string) { told++ })
 	if err := p.Replace(nil, "5"); err != nil {
 		t.Fatal(err)

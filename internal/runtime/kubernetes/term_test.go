@@ -10,7 +10,7 @@ import (
 // A kurad that leads again must not act on what it saw when it led before.
 func TestG2_aWatchThatBeginsAgainKnowsNothingOfTheLastOne(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	p := newPicture(func() time.Time { return at })
+	p := newNamespaceCache(func() time.Time { return at })
 	told := 0
 	tell := func(name string) {
 		if name == "" {

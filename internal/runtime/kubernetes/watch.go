@@ -39,22 +39,22 @@ const (
 // changed, and when reading begins or ceases to fail, or fails for another reason. There
 // is one Watch of a namespace at a time.
 func (c *Cluster) Watch(ctx context.Context, namespace string, changed func(name string)) {
-	p := c.picture(namespace)
-	p.notify(changed)
+	cached := c.cache(namespace)
+	cached.notify(changed)
 	ctx, cancel := context.WithCancel(ctx)
-	r := &reader{c: c, p: p, namespace: namespace, watching: make(chan struct{}, 1)}
+	r := &reader{c: c, cache: cached, namespace: namespace, watching: make(chan struct{}, 1)}
 	r.background.Go(func() { r.followSchema(ctx) })
 	defer func() {
 		cancel()
 		r.background.Wait()
-		p.notify(nil)
+		cached.notify(nil)
 	}()
 	// A watch that also streams what there is would be one call less; a list tells
 	// apart what is refused.
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: r.watch}, plainLists{})
-	// What goes wrong is told by Observe, and once by the log, not with every attempt.
+	// What goes wrong is shown by Observe, and once by the log, not with every attempt.
 	quiet := logr.Discard()
-	reflector := cache.NewReflectorWithOptions(lw, nil, p, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(lw, nil, cached, cache.ReflectorOptions{
 		Logger: &quiet, Name: c.cfg.Name + "/" + namespace, TypeDescription: gvr.String(),
 		Backoff: &wait.Backoff{Duration: backoffMin, Factor: 2, Cap: backoffMax, Steps: 10, Jitter: backoffJitter},
 	})
@@ -67,10 +67,10 @@ type plainLists struct{}
 // IsWatchListSemanticsUnSupported is how client-go asks.
 func (plainLists) IsWatchListSemanticsUnSupported() bool { return true }
 
-// reader reads a namespace for its picture.
+// reader reads a namespace into its cache.
 type reader struct {
 	c         *Cluster
-	p         *picture
+	cache     *namespaceCache
 	namespace string
 	watching  chan struct{} // a watch was established
 	warned    bool          // that the namespace cannot be told from others
@@ -83,10 +83,10 @@ type reader struct {
 func (r *reader) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	if opts.Continue == "" {
 		opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
-		if !r.c.live.known() { // what it lacks must be, before anything is compared
+		if r.c.served.Load() == nil { // what it lacks must be, before anything is compared
 			r.c.readSchema(ctx)
 		}
-		r.p.listBegins()
+		r.cache.listBegins()
 	}
 	bounded, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -113,7 +113,7 @@ func (r *reader) list(ctx context.Context, opts metav1.ListOptions) (runtime.Obj
 // has happened since the last one was cut, it cannot tell from nothing at all. Therefore a
 // list comes first, unless the last one ended when it was to end: then it just goes on.
 func (r *reader) watch(outer context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	if !r.p.listed() {
+	if !r.cache.state().listed {
 		return nil, apierrors.NewResourceExpired("the watch ended; what has happened since is listed")
 	}
 	ctx, cancel := context.WithCancel(outer)
@@ -131,7 +131,7 @@ func (r *reader) watch(outer context.Context, opts metav1.ListOptions) (watch.In
 		// client-go would wait and watch again by itself, and only then wait and list.
 		return nil, errors.New(err.Error())
 	}
-	end, recovered := r.p.established(cancel)
+	end, recovered := r.cache.established(cancel)
 	if recovered {
 		r.c.log.Info("namespace is read again", "namespace", r.namespace)
 	}
@@ -164,7 +164,7 @@ func (r *reader) failed(ctx context.Context, err error) {
 }
 
 func (r *reader) unreadable(f fleet.ReadFailure) {
-	if r.p.failed(f) {
+	if r.cache.failed(f) {
 		r.c.log.Warn("namespace cannot be read", "namespace", r.namespace, "reason", f.Reason, "error", f.Message)
 	}
 }
@@ -184,7 +184,7 @@ func (r *reader) followSchema(ctx context.Context) {
 			again.Reset(schemaLag)
 		case <-again.C:
 		case <-tick.C:
-			if !r.p.drops() {
+			if !r.cache.drops() {
 				continue
 			}
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// gallery is a picture whose clock stands still, and what it told.
+// gallery is a cache whose clock stands still, and what it told.
 type gallery struct {
-	*picture
+	*namespaceCache
 	*testing.T
 	clock time.Time
 	told  []string
@@ -22,7 +22,7 @@ type gallery struct {
 
 func exhibit(t *testing.T) *gallery {
 	g := &gallery{T: t, clock: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
-	g.picture = newPicture(func() time.Time { return g.clock })
+	g.namespaceCache = newNamespaceCache(func() time.Time { return g.clock })
 	g.notify(func(name string) { g.told = append(g.told, name) })
 	return g
 }
@@ -257,11 +257,11 @@ func TestP2_failuresAreCountedUntilAWatchStands(t *testing.T) {
 	// The end of a watch is no failure, and that of an earlier one nothing at all.
 	second, recovered := g.established(func() {})
 	first(false)
-	if !g.watched() || recovered {
+	if !g.state().watching || recovered {
 		t.Error("the end of the first watch ended the second")
 	}
 	second(false)
-	if g.watched() || g.snapshotOf("a").failure != nil {
+	if g.state().watching || g.snapshotOf("a").failure != nil {
 		t.Error("a watch that ended is a failure")
 	}
 	g.tells()
@@ -288,29 +288,29 @@ func TestP2_thatADirectReadNoLongerHidesAFailureIsTold(t *testing.T) {
 // when it was to end is just gone on with: quiet hours cost no list (P16).
 func TestK2_aWatchThatWasCutNeedsAListBeforeTheNextOne(t *testing.T) {
 	g := exhibit(t)
-	if g.listed() {
+	if g.state().listed {
 		t.Error("nothing was listed")
 	}
 	g.list("10", at("a", 5))
-	if !g.listed() {
+	if !g.state().listed {
 		t.Error("it was listed")
 	}
 	end, _ := g.established(func() {})
-	if g.listed() {
+	if g.state().listed {
 		t.Error("the list is of the first watch")
 	}
 	end(false)
 	g.list("12", at("a", 5))
-	if !g.listed() {
+	if !g.state().listed {
 		t.Error("it was listed again")
 	}
 	end, _ = g.established(func() {})
 	end(true)
-	if !g.listed() {
+	if !g.state().listed {
 		t.Error("the watch ended in its time, and needs no list")
 	}
 	g.failed(fleet.ReadFailure{Reason: fleet.ReasonRuntimeError})
-	if g.listed() {
+	if g.state().listed {
 		t.Error("the list is from before a watch that was refused")
 	}
 	if inTime(299*time.Second-time.Millisecond, 300) || !inTime(300*time.Second, 300) {
@@ -342,7 +342,7 @@ func TestK8_aSignOfLifeIsNewsWhileSomethingIsRolledOut(t *testing.T) {
 	g := exhibit(t)
 	written := func(v int, what string) *object {
 		o := at("a", v)
-		o.spec, o.written = nil, what
+		o.spec, o.shown.Written = nil, what
 		return o
 	}
 	g.event(g.Add, written(1, "x"))
