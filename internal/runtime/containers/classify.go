@@ -16,19 +16,6 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
-// operation is what was asked of the engine.
-type operation string
-
-const (
-	opInspect operation = "inspect"
-	opPull    operation = "pull"
-	opCreate  operation = "create"
-	opStart   operation = "start"
-	opStop    operation = "stop"
-	opRename  operation = "rename"
-	opRemove  operation = "remove"
-)
-
 // Statuses that are no HTTP answer.
 const (
 	unanswered = 0 // nothing came back: the effect may still land
@@ -36,9 +23,9 @@ const (
 )
 
 // classify is the one table of failure classes of the container runtime
-// (behaviour.md, "Failure classes"). A missing object is for the task to interpret
-// before it comes here.
-func classify(op operation, status int) (fleet.Class, fleet.Reason) {
+// (behaviour.md, "Failure classes"): what the answer to a change of that kind means, or to a
+// look, whose kind is "". A missing object is for the task to interpret before it comes here.
+func classify(kind fleet.TaskKind, status int) (fleet.Class, fleet.Reason) {
 	switch status {
 	case unanswered:
 		return fleet.ClassTransient, fleet.ReasonEndpointUnreachable
@@ -50,34 +37,27 @@ func classify(op operation, status int) (fleet.Class, fleet.Reason) {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return fleet.ClassTransient, fleet.ReasonRuntimeError
 	}
-	switch op {
+	reason := fleet.ReasonRuntimeError
+	switch kind {
 	// Podman answers 500 with the reason to whatever it cannot do, Docker 4xx or 500.
-	case opPull:
+	case fleet.TaskPull:
 		return fleet.ClassRefused, fleet.ReasonImagePullFailed
-	case opCreate:
+	case fleet.TaskCreate:
 		return fleet.ClassRefused, fleet.ReasonCreateFailed
-	case opStart:
+	case fleet.TaskStart:
 		return fleet.ClassRefused, fleet.ReasonStartFailed
-	case opStop:
-		return sorted(status, fleet.ReasonStopFailed)
-	case opRemove:
-		return sorted(status, fleet.ReasonRemoveFailed)
-	case opInspect, opRename:
-		return sorted(status, fleet.ReasonRuntimeError)
-	default:
-		return fleet.ClassTransient, fleet.ReasonRuntimeError
+	case fleet.TaskStop:
+		reason = fleet.ReasonStopFailed
+	case fleet.TaskRemove, fleet.TaskRemoveVolumes:
+		reason = fleet.ReasonRemoveFailed
+	case fleet.TaskRename, fleet.TaskApply, fleet.TaskDelete:
 	}
-}
-
-// sorted is the meaning of an answer to an operation that a healthy engine does not
-// refuse: what cannot be asked so is refused, everything else is tried again.
-func sorted(status int, reason fleet.Reason) (fleet.Class, fleet.Reason) {
-	switch status {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+	// A healthy engine does not refuse these: what cannot be asked so is refused, everything
+	// else is tried again.
+	if status == http.StatusBadRequest || status == http.StatusUnprocessableEntity {
 		return fleet.ClassRefused, fleet.ReasonInvalid
-	default:
-		return fleet.ClassTransient, reason
 	}
+	return fleet.ClassTransient, reason
 }
 
 // ReadFailure tells why a List did not answer (P2). Since and Count are the caller's.

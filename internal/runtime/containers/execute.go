@@ -67,7 +67,7 @@ func (r run) onContainer(ctx context.Context, step func(context.Context, *contai
 	}
 	seen, err := r.inspect(ctx, r.task.ContainerID)
 	if err != nil && !errdefs.IsNotFound(err) {
-		return r.failed(opInspect, err)
+		return r.unread(err)
 	}
 	if seen != nil {
 		if who := ownerOf(seen.Config.Labels); who != r.ownerFor(r.key) && !r.adopted(seen.ID, who) {
@@ -115,14 +115,26 @@ func done(id string) fleet.Outcome {
 	return fleet.Outcome{Class: fleet.ClassOK, Answered: true, ContainerID: id}
 }
 
-// failed is the outcome of an engine's error.
-func (r run) failed(op operation, err error) fleet.Outcome {
+// failed is the outcome of an engine's error about the change that the task makes.
+func (r run) failed(err error) fleet.Outcome {
+	attempt := r.task.Describe()
+	if r.task.Kind == fleet.TaskPull {
+		attempt = "pull image " + r.doc.Image
+	}
+	return r.outcome(r.task.Kind, attempt, err)
+}
+
+// unread is the outcome of a look at something that failed.
+func (r run) unread(err error) fleet.Outcome {
+	return r.outcome("", "look at endpoint "+r.cfg.Name, err)
+}
+
+func (r run) outcome(kind fleet.TaskKind, attempt string, err error) fleet.Outcome {
 	status := statusOf(err)
-	class, reason := classify(op, status)
+	class, reason := classify(kind, status)
 	return fleet.Outcome{
-		Class: class, Reason: reason,
-		Answered: status != unanswered || neverSent(err),
-		Message:  fmt.Sprintf("%s: %s", r.attempt(op), shorten(r.cfg.hide(err.Error()))),
+		Class: class, Reason: reason, Answered: status != unanswered || neverSent(err),
+		Message: fmt.Sprintf("%s: %s", attempt, shorten(r.cfg.hide(err.Error()))),
 	}
 }
 
@@ -132,17 +144,6 @@ func (r run) failed(op operation, err error) fleet.Outcome {
 func neverSent(err error) bool {
 	_, sent := errors.AsType[*url.Error](err)
 	return client.IsErrConnectionFailed(err) && !sent
-}
-
-// attempt says what was attempted on what.
-func (r run) attempt(op operation) string {
-	if op == opPull {
-		return "pull image " + r.doc.Image
-	}
-	if op == opInspect {
-		return "look at endpoint " + r.cfg.Name
-	}
-	return r.task.Describe()
 }
 
 func isConflict(err error) bool {

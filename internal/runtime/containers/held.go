@@ -108,7 +108,7 @@ func (r run) verify(ctx context.Context, id string, list []held) fleet.Outcome {
 	}
 	seen, err := r.inspect(ctx, id)
 	if err != nil {
-		return r.failed(opInspect, err) // started again, it is looked at again
+		return r.unread(err) // started again, it is looked at again
 	}
 	i := slices.IndexFunc(list, func(h held) bool {
 		got, ok := mountedAt(seen.State.Pid, h.target)

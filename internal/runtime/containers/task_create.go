@@ -61,7 +61,7 @@ func (r run) create(ctx context.Context, spec client.ContainerCreateOptions) fle
 				return runtime.Replan("image %s was removed before the container could be created", r.doc.Image)
 			}
 		}
-		return r.failed(opCreate, err)
+		return r.failed(err)
 	}
 	for _, w := range made.Warnings {
 		r.log.Warn("engine warns about a container", "container", r.task.Name, "warning", r.cfg.hide(w))
@@ -77,7 +77,7 @@ func (r run) reuse(ctx context.Context) (o fleet.Outcome, made bool) {
 		return fleet.Outcome{}, false
 	}
 	if err != nil {
-		return r.failed(opInspect, err), true
+		return r.unread(err), true
 	}
 	labels := seen.Config.Labels
 	switch {
@@ -225,18 +225,18 @@ func (r run) pull(ctx context.Context, _ client.ContainerCreateOptions) fleet.Ou
 		case err == nil:
 			return done("")
 		case !errdefs.IsNotFound(err):
-			return r.failed(opInspect, err)
+			return r.unread(err)
 		case r.doc.Pull == fleet.PullNever:
 			return runtime.Refuse(fleet.ReasonImagePullFailed, "image %s is not on endpoint %q and the region's pull policy is never: bring it there, or use pull = \"missing\"", r.doc.Image, r.cfg.Name)
 		}
 	}
 	stream, err := r.engine.ImagePull(ctx, r.doc.Image, client.ImagePullOptions{})
 	if err != nil {
-		return r.failed(opPull, err)
+		return r.failed(err)
 	}
 	defer stream.Close()
 	if err := stream.Wait(ctx); err != nil {
-		return r.failed(opPull, err)
+		return r.failed(err)
 	}
 	return done("")
 }

@@ -34,7 +34,7 @@ func (r run) rename(ctx context.Context, seen *container.InspectResponse) fleet.
 			return runtime.Replan("the name %s is taken by container %s of the same server", r.task.Name, short(holder.ID))
 		}
 	}
-	return r.failed(opRename, err)
+	return r.failed(err)
 }
 
 // remove removes a container that does not run.
@@ -48,7 +48,7 @@ func (r run) remove(ctx context.Context, seen *container.InspectResponse) fleet.
 	// What a person's container keeps stays behind, wherever it is.
 	adopted := r.adopted(seen.ID, ownerOf(seen.Config.Labels))
 	if err := r.delete(ctx, seen.ID, client.ContainerRemoveOptions{RemoveVolumes: !adopted}); err != nil {
-		return r.failed(opRemove, err)
+		return r.failed(err)
 	}
 	return done(seen.ID)
 }

@@ -35,7 +35,7 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 	defer release(paths)
 	port, holder, err := r.portTaken(ctx, seen)
 	if err != nil {
-		return r.failed(opInspect, err)
+		return r.unread(err)
 	}
 	if port != 0 {
 		o := runtime.Refuse(fleet.ReasonPortTaken, "start container %s: %s", nameOf(seen), holder)
@@ -52,7 +52,7 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 			return runtime.Replan("container %s to start is gone", short(seen.ID))
 		}
 	}
-	o := r.failed(opStart, err)
+	o := r.failed(err)
 	if b, ok := refusedPort(seen, o); ok {
 		o.Reason, o.Port = fleet.ReasonPortTaken, b.port
 		o.Message = fmt.Sprintf("start container %s: host port %d/%s is already in use%s: %s", nameOf(seen), b.port, b.protocol, r.holder(b), o.Message)
@@ -73,7 +73,7 @@ func (r run) unpause(ctx context.Context, seen *container.InspectResponse) fleet
 	case lookErr == nil && stateOf(string(now.State.Status)) != fleet.ContainerPaused:
 		return runtime.Replan("container %s is not paused any more", nameOf(seen)) // what it is now decides
 	}
-	return r.failed(opStart, err)
+	return r.failed(err)
 }
 
 // portTaken says which container with a process publishes a port of c already. Starting c

@@ -33,7 +33,7 @@ func (r run) stop(ctx context.Context, seen *container.InspectResponse) fleet.Ou
 	}
 	forced, err := r.end(ctx, seen, cmp.Or(r.task.Grace.Std(), defaultGrace))
 	if err != nil {
-		return r.failed(opStop, err)
+		return r.failed(err)
 	}
 	o := done(seen.ID)
 	o.Forced = forced

@@ -26,7 +26,7 @@ func (r run) createVolume(ctx context.Context, v fleet.VolumeDocument) fleet.Out
 		vol = made.Volume
 	}
 	if err != nil {
-		return r.failed(opCreate, fmt.Errorf("volume %s: %w", v.Source, err))
+		return r.failed(fmt.Errorf("volume %s: %w", v.Source, err))
 	}
 	// Somebody else's data under our name is neither used nor, later, removed.
 	if who := ownerOf(vol.Labels); who != r.ownerFor(r.key) {
@@ -40,7 +40,7 @@ func (r run) createVolume(ctx context.Context, v fleet.VolumeDocument) fleet.Out
 // made, speaks for those that are in no document any more.
 func (r run) removeVolumes(ctx context.Context) fleet.Outcome {
 	if err := r.negotiate(ctx); err != nil {
-		return r.failed(opInspect, err)
+		return r.unread(err)
 	}
 	labels := r.serverLabels()
 	filters := client.Filters{}
@@ -49,7 +49,7 @@ func (r run) removeVolumes(ctx context.Context) fleet.Outcome {
 	}
 	listed, err := r.engine.VolumeList(ctx, client.VolumeListOptions{Filters: filters})
 	if err != nil {
-		return r.failed(opInspect, err)
+		return r.unread(err)
 	}
 	declared := r.retained()
 	for _, v := range listed.Items {
@@ -91,7 +91,7 @@ func (r run) removeVolume(ctx context.Context, v volume.Volume) fleet.Outcome {
 	if err == nil || errdefs.IsNotFound(err) {
 		return done("")
 	}
-	o := r.failed(opRemove, fmt.Errorf("volume %s: %w", v.Name, err))
+	o := r.failed(fmt.Errorf("volume %s: %w", v.Name, err))
 	o.Message = strings.Replace(o.Message, r.task.Describe()+": ", "remove ", 1)
 	return o
 }

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,7 +159,7 @@ func isElement(v any, e fieldpath.PathElement) bool {
 		return equal(v, (*e.Value).Unstructured())
 	case e.Key != nil:
 		x, ok := v.(map[string]any)
-		return ok && !slices.ContainsFunc(*e.Key, func(f value.Field) bool { return !equal(x[f.Name], f.Value.Unstructured()) })
+		return ok && !slices.ContainsFunc(*e.Key, func(f value.Field) bool { return !value.Equals(value.NewValueInterface(x[f.Name]), f.Value) })
 	default:
 		return false
 	}
@@ -214,18 +215,28 @@ func (s *ownerSets) read(u *unstructured.Unstructured) owners {
 	return out
 }
 
-// compared are the fields that a document may have; those of annotations are named one by one.
-var (
-	compared = fieldpath.NewIncludeMatcherFilter(
-		fieldpath.MakePrefixMatcherOrDie("spec"), fieldpath.MakePrefixMatcherOrDie("metadata", "labels"),
-		fieldpath.MakePrefixMatcherOrDie("metadata", "annotations", fleet.KubeAnnotationRevision),
-		fieldpath.MakePrefixMatcherOrDie("metadata", "annotations", fleet.LabelRestartMark))
-	allAnnotations = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations"))
-)
-
 // set parses a set of fields, and gives the same one for the same text.
 func (s *ownerSets) set(fields map[string]any) *fieldpath.Set {
-	text, err := json.Marshal(fields)
+	metadata, kept := map[string]any{}, map[string]any{}
+	if m, ok := fields["f:metadata"].(map[string]any); ok {
+		if labels, ok := m["f:labels"]; ok {
+			metadata["f:labels"] = labels
+		}
+		if annotations, ok := m["f:annotations"].(map[string]any); ok {
+			ours := maps.Clone(annotations)
+			maps.DeleteFunc(ours, func(key string, _ any) bool { return !annotationOfOurs(strings.TrimPrefix(key, "f:")) })
+			if len(ours) > 0 { // an empty set stands for the whole
+				metadata["f:annotations"] = ours
+			}
+		}
+	}
+	if len(metadata) > 0 {
+		kept["f:metadata"] = metadata
+	}
+	if spec, ok := fields["f:spec"]; ok {
+		kept["f:spec"] = spec
+	}
+	text, err := json.Marshal(kept)
 	if err != nil {
 		return nil
 	}
@@ -234,11 +245,10 @@ func (s *ownerSets) set(fields map[string]any) *fieldpath.Set {
 	if set, ok := s.known[string(text)]; ok {
 		return set
 	}
-	all := &fieldpath.Set{}
-	if err := all.FromJSON(bytes.NewReader(text)); err != nil {
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(bytes.NewReader(text)); err != nil {
 		return nil // a form that this version does not know: nobody is known to hold anything
 	}
-	set := compared.Filter(all).Difference(allAnnotations)
 	if s.known == nil || len(s.known) >= maxOwnerSets {
 		s.known = map[string]*fieldpath.Set{}
 	}
