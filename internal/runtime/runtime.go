@@ -4,6 +4,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -69,6 +70,9 @@ func Shorten(s string, most int) string {
 	}
 	return s
 }
+
+// OrNone lists names for a person.
+func OrNone(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
 // RefusedByTLS reports whether the other side ended the handshake with an alert: it does not
 // accept our certificate, or asks for one. What of its own certificate does not verify is our

@@ -202,15 +202,8 @@ func (e *Endpoint) AllowsRegion(r fleet.Region) error {
 }
 
 func (c Config) unknownSet(set string) string {
-	return fmt.Sprintf("kurad was given no variable set named %q (known: %s)", set, orNone(sortedKeys(c.EnvSets)))
+	return fmt.Sprintf("kurad was given no variable set named %q (known: %s)", set, runtime.OrNone(sortedKeys(c.EnvSets)))
 }
 
 // escape makes s a part of a JSON pointer.
 func escape(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}

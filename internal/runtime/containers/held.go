@@ -30,10 +30,12 @@ type inode struct{ dev, ino uint64 }
 // declared before mounts were kept apart is then refused where it would matter.
 func (e *Endpoint) KnowRegions(regions func() []fleet.Region) { e.regions = regions }
 
-// exposed says why a path of the host may not be mounted: somebody may write above it.
-func (e *Endpoint) exposed(path string) error {
-	if e.regions == nil {
-		return nil
+// mountable returns a path of the host without symbolic links, or why it may not be mounted: it
+// is not allowed, or somebody may write above it.
+func (e *Endpoint) mountable(path string) (string, error) {
+	real, err := e.cfg.hostPath(path)
+	if err != nil || e.regions == nil {
+		return real, err
 	}
 	var all []fleet.HostMount
 	for _, r := range e.regions() {
@@ -42,9 +44,9 @@ func (e *Endpoint) exposed(path string) error {
 		}
 	}
 	if m, ok := fleet.Exposed(path, all); ok {
-		return fmt.Errorf("host path %s lies below %s, which %s mounts and may write: whatever runs there could lead it to any path of the host; mount that read-only, or choose a folder beside it", path, m.Path, m.By)
+		return "", fmt.Errorf("host path %s lies below %s, which %s mounts and may write: whatever runs there could lead it to any path of the host; mount that read-only, or choose a folder beside it", path, m.Path, m.By)
 	}
-	return nil
+	return real, nil
 }
 
 // hold keeps the paths open that the container mounts, where kurad sees them: not those of
@@ -55,10 +57,7 @@ func (r run) hold(seen *container.InspectResponse) (list []held, err error) {
 		if m.Type != mount.TypeBind {
 			continue
 		}
-		real, err := r.cfg.hostPath(m.Source)
-		if err == nil {
-			err = r.exposed(m.Source)
-		}
+		real, err := r.mountable(m.Source)
 		var h held
 		ok := false
 		if err == nil && !r.cfg.remote() {

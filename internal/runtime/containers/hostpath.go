@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // hostPath returns path without symbolic links if it is at or below a folder that the
@@ -14,7 +16,7 @@ import (
 // no slash. So is one of an engine elsewhere, whose links kurad cannot see.
 func (c Config) hostPath(path string) (string, error) {
 	refuse := func(why string) (string, error) {
-		return "", fmt.Errorf("host path %s %s; allowed on endpoint %q: %s", path, why, c.Name, orNone(c.Mounts))
+		return "", fmt.Errorf("host path %s %s; allowed on endpoint %q: %s", path, why, c.Name, runtime.OrNone(c.Mounts))
 	}
 	switch {
 	case !filepath.IsAbs(path):

@@ -1,6 +1,7 @@
 package containers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,24 +92,19 @@ func (r run) reuse(ctx context.Context) (o fleet.Outcome, made bool) {
 
 // spec is the document in the engine's words, or why it may not be (C10).
 func (r run) spec() (client.ContainerCreateOptions, *fleet.Outcome) {
-	fail := func(reason fleet.Reason, format string, args ...any) (client.ContainerCreateOptions, *fleet.Outcome) {
-		o := runtime.Refuse(reason, "create container %s: %s", r.doc.Name, fmt.Sprintf(format, args...))
+	refuse := func(reason fleet.Reason, err error) (client.ContainerCreateOptions, *fleet.Outcome) {
+		o := runtime.Refuse(reason, "create container %s: %v", r.doc.Name, err)
 		return client.ContainerCreateOptions{}, &o
-	}
-	if _, err := fleet.ParseImage(r.doc.Image); err != nil {
-		return fail(fleet.ReasonInvalid, "%v", err)
-	}
-	env, err := r.environ()
-	if err != nil {
-		return fail(fleet.ReasonInvalid, "%v", err)
 	}
 	mounts, err := r.mounts()
 	if err != nil {
-		return fail(fleet.ReasonForbidden, "%v", err)
+		return refuse(fleet.ReasonForbidden, err)
 	}
-	exposed, bound, err := r.ports()
-	if err != nil {
-		return fail(fleet.ReasonInvalid, "%v", err)
+	_, badImage := fleet.ParseImage(r.doc.Image)
+	env, badEnv := r.environ()
+	exposed, bound, badPorts := r.ports()
+	if err := errors.Join(badImage, badEnv, badPorts); err != nil {
+		return refuse(fleet.ReasonInvalid, err)
 	}
 	grace := int(math.Ceil(r.doc.GracePeriod.Std().Seconds()))
 	return client.ContainerCreateOptions{
@@ -131,10 +127,8 @@ func (r run) spec() (client.ContainerCreateOptions, *fleet.Outcome) {
 
 // labels are the document's and, above them, ours (C7).
 func (r run) labels() map[string]string {
-	labels := maps.Clone(r.doc.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := map[string]string{}
+	maps.Copy(labels, r.doc.Labels)
 	maps.Copy(labels, r.serverLabels())
 	labels[fleet.LabelService] = r.doc.Service
 	labels[fleet.LabelDigest] = r.doc.Digest
@@ -178,10 +172,7 @@ func (r run) mounts() ([]mount.Mount, error) {
 	for _, v := range r.doc.Volumes {
 		m := mount.Mount{Type: mount.TypeVolume, Source: v.Source, Target: v.Path, ReadOnly: v.ReadOnly}
 		if v.HostPath {
-			real, err := r.cfg.hostPath(v.Source)
-			if err == nil {
-				err = r.exposed(v.Source)
-			}
+			real, err := r.mountable(v.Source)
 			if err != nil {
 				return nil, err
 			}
@@ -203,11 +194,7 @@ func (r run) ports() (network.PortSet, network.PortMap, error) {
 		if p.Host < 1 || p.Host > 65535 {
 			return nil, nil, fmt.Errorf("port %s: no host port is assigned", p.Name)
 		}
-		bind := r.cfg.Address
-		if p.Bind != "" {
-			bind = p.Bind
-		}
-		addr, err := netip.ParseAddr(bind)
+		addr, err := netip.ParseAddr(cmp.Or(p.Bind, r.cfg.Address))
 		if err != nil {
 			return nil, nil, fmt.Errorf("port %s: bind address: %w", p.Name, err)
 		}

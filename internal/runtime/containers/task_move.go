@@ -66,9 +66,4 @@ func (e *Endpoint) delete(ctx context.Context, id string, o client.ContainerRemo
 	return err
 }
 
-func short(id string) string {
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
-}
+func short(id string) string { return id[:min(len(id), 12)] }

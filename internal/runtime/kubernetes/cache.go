@@ -40,6 +40,7 @@ type readState struct {
 	watching bool      // a watch stands
 	begun    time.Time // of the newest list that answered, or when the watch last said something
 	failure  *fleet.ReadFailure
+	lacking  bool // the schema lacks a field of some document
 }
 
 // directFor bounds how long a direct read is newer than what the watch says: while
@@ -85,6 +86,7 @@ func (c *namespaceCache) state() readState {
 // current is state for who holds the lock.
 func (c *namespaceCache) current() readState {
 	s := c.readState
+	s.lacking = len(c.dropped) > 0
 	if s.watching {
 		s.begun = c.now() // an established watch is a read that goes on
 	}
@@ -420,13 +422,6 @@ func (c *namespaceCache) mark(set map[string]bool, name string, on bool) {
 	} else {
 		delete(set, name)
 	}
-}
-
-// drops reports whether the schema lacks any field of a document.
-func (c *namespaceCache) drops() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.dropped) > 0
 }
 
 // newer reports whether version a is later than b. What cannot be compared is not.

@@ -322,18 +322,18 @@ func TestK3_whatTheSchemaLackedIsForgottenWithIt(t *testing.T) {
 	g := exhibit(t)
 	g.list("10", at("a", 11))
 	g.note("a", true)
-	if !g.drops() {
+	if !g.state().lacking {
 		t.Error("it lacks a field")
 	}
 	g.told = nil
 	g.newSchema()
 	g.tells("")
-	if g.drops() {
+	if g.state().lacking {
 		t.Error("after the schema changed it lacks nothing")
 	}
 	g.note("a", true)
 	g.event(g.Delete, at("a", 12))
-	if g.drops() {
+	if g.state().lacking {
 		t.Error("what is gone lacks nothing")
 	}
 }

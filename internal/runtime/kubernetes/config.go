@@ -127,11 +127,7 @@ func (k *contexts) restConfig(context string) (*rest.Config, error) {
 		k.loaded = loaded
 	}
 	if _, ok := k.loaded.Contexts[context]; !ok {
-		known := "none"
-		if names := sortedKeys(k.loaded.Contexts); len(names) > 0 {
-			known = strings.Join(names, ", ")
-		}
-		return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", from, context, known)
+		return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", from, context, runtime.OrNone(sortedKeys(k.loaded.Contexts)))
 	}
 	cfg, err := clientcmd.NewNonInteractiveClientConfig(*k.loaded, context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {

@@ -252,11 +252,8 @@ func (r run) patch(ctx context.Context, uid, version string, force bool, yields 
 // tells whose it is, and what was applied, cannot be: then nothing is applied.
 func (r run) yields(o *object, conflict *metav1.Status) ([]claim, error) {
 	all := r.doc
-	all.Annotations = maps.Clone(all.Annotations)
-	if all.Annotations == nil {
-		all.Annotations = map[string]string{}
-	}
-	all.Annotations[fleet.KubeAnnotationRevision] = r.doc.Revision
+	all.Annotations = map[string]string{fleet.KubeAnnotationRevision: r.doc.Revision}
+	maps.Copy(all.Annotations, r.doc.Annotations)
 	c := compare(o, all, r.schema(), nil)
 	yields := c.yields
 	if conflict != nil {

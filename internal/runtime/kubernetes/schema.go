@@ -100,10 +100,7 @@ func (s *schema) resolve(all map[string]*schema, depth int) *schema {
 
 // prune returns spec without the fields that the schema lacks, and their paths, sorted.
 func (s *schema) prune(spec map[string]any) (kept map[string]any, dropped []string) {
-	if s == nil {
-		return spec, nil
-	}
-	kept = s.object(path{}.field("spec"), spec, &dropped)
+	kept, _ = s.value(path{}.field("spec"), spec, &dropped).(map[string]any)
 	slices.Sort(dropped)
 	return kept, dropped
 }

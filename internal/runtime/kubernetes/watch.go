@@ -184,7 +184,7 @@ func (r *reader) followSchema(ctx context.Context) {
 			again.Reset(schemaLag)
 		case <-again.C:
 		case <-tick.C:
-			if !r.cache.drops() {
+			if !r.cache.state().lacking {
 				continue
 			}
 		}
