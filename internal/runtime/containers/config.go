@@ -17,11 +17,6 @@ import (
 // PortRange are the host ports the daemon may assign on an endpoint, both included (C12).
 type PortRange struct{ First, Last int }
 
-func (r PortRange) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
-
-// Contains reports whether port is in the range.
-func (r PortRange) Contains(port int) bool { return r.First <= port && port <= r.Last }
-
 // Config describes one endpoint.
 type Config struct {
 	Name string

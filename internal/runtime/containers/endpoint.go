@@ -73,12 +73,6 @@ func (e *Endpoint) negotiate(ctx context.Context) error {
 	return err
 }
 
-// Name returns the endpoint's name.
-func (e *Endpoint) Name() string { return e.cfg.Name }
-
-// Address returns the IP address where published ports are reached.
-func (e *Endpoint) Address() string { return e.cfg.Address }
-
 // Ports returns the range that assigned host ports come from.
 func (e *Endpoint) Ports() PortRange { return e.cfg.Ports }
 

@@ -81,9 +81,6 @@ func Open(cfg Config) (*Cluster, error) {
 	}, nil
 }
 
-// Name returns the cluster's name.
-func (c *Cluster) Name() string { return c.cfg.Name }
-
 // Close ends all connections.
 func (c *Cluster) Close() error {
 	c.hangUp()

@@ -107,7 +107,7 @@ func TestOpen_refusesWhatCannotBeTrusted(t *testing.T) {
 	}
 	for _, host := range []string{"http://127.0.0.1:8001", "http://localhost:8001", "http://[::1]:8001", "https://a.example.dev"} {
 		c, err := Open(Config{Name: "eu", REST: &rest.Config{Host: host}, Environment: env})
-		if err != nil || c.Name() != "eu" || c.Close() != nil {
+		if err != nil || c.cfg.Name != "eu" || c.Close() != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
