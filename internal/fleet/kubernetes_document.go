@@ -58,43 +58,46 @@ func (d documents) kubeSpec() (map[string]any, error) {
 			return nil, fmt.Errorf("extra_spec: it %w", err)
 		}
 	}
-	text := func(field, value string) {
-		if value != "" {
-			s[field] = value
-		}
-	}
-	list := func(field string, values []any) {
-		if len(values) > 0 {
-			s[field] = values
-		}
-	}
-	text("accountHandle", lowerHandle(d.account.PublicHandle()))
-	text("tenantID", d.account.ID)
-	text("region", d.region.Name)
-	text("image", image)
-	if k.Replicas != 0 {
-		s["replicas"] = int64(k.Replicas)
-	}
-	text("publicHost", hosts.Public)
-	text("grpcPublicHost", hosts.GRPC)
-	text("globalPublicHost", hosts.Global)
-	text("ingressClassName", k.IngressClass)
-	text("storageClassName", k.Storage.Class)
-	text("storageSize", k.Storage.Size)
-	if len(k.NodeSelector) > 0 {
-		s["nodeSelector"] = textObject(k.NodeSelector)
-	}
-	list("tolerations", tolerations(k.Tolerations))
-	list("extraEnv", variables)
-	if l := d.region.Location; l != nil {
-		s["cloudflarePoolLatitude"], s["cloudflarePoolLongitude"] = jsonNumber(l.Latitude), jsonNumber(l.Longitude)
-	}
 	var aliases []any
 	for _, host := range d.status.RoutedHosts(hosts) {
 		aliases = append(aliases, host)
 	}
-	list("clientHostAliases", aliases)
+	maps.Copy(s, filled(map[string]any{
+		"accountHandle":     lowerHandle(d.account.PublicHandle()),
+		"tenantID":          d.account.ID,
+		"region":            d.region.Name,
+		"image":             image,
+		"replicas":          int64(k.Replicas),
+		"publicHost":        hosts.Public,
+		"grpcPublicHost":    hosts.GRPC,
+		"globalPublicHost":  hosts.Global,
+		"ingressClassName":  k.IngressClass,
+		"storageClassName":  k.Storage.Class,
+		"storageSize":       k.Storage.Size,
+		"nodeSelector":      textObject(k.NodeSelector),
+		"tolerations":       tolerations(k.Tolerations),
+		"extraEnv":          variables,
+		"clientHostAliases": aliases,
+	}))
+	if l := d.region.Location; l != nil {
+		s["cloudflarePoolLatitude"], s["cloudflarePoolLongitude"] = jsonNumber(l.Latitude), jsonNumber(l.Longitude)
+	}
 	return s, nil
+}
+
+// filled returns fields without the empty ones.
+func filled(fields map[string]any) map[string]any {
+	maps.DeleteFunc(fields, func(_ string, value any) bool {
+		switch v := value.(type) {
+		case map[string]any:
+			return len(v) == 0
+		case []any:
+			return len(v) == 0
+		default:
+			return v == "" || v == int64(0)
+		}
+	})
+	return fields
 }
 
 // overridden returns the region's block with the server's overrides; its Storage is set.
@@ -181,9 +184,7 @@ func tolerations(in []Toleration) []any {
 	})
 	var out []any
 	for _, t := range slices.Compact(sorted) {
-		fields := map[string]string{"key": t.Key, "operator": t.Operator, "value": t.Value, "effect": t.Effect}
-		maps.DeleteFunc(fields, func(_, value string) bool { return value == "" })
-		out = append(out, textObject(fields))
+		out = append(out, filled(map[string]any{"key": t.Key, "operator": t.Operator, "value": t.Value, "effect": t.Effect}))
 	}
 	return out
 }

@@ -139,13 +139,17 @@ func (r *reader) watch(outer context.Context, opts metav1.ListOptions) (watch.In
 	case r.watching <- struct{}{}:
 	default:
 	}
-	begun, s := time.Now(), &stream{inner: inner, events: make(chan watch.Event), stop: cancel}
+	begun, events := time.Now(), make(chan watch.Event)
+	out := watch.NewProxyWatcher(events)
 	r.background.Go(func() {
-		s.run(ctx, &r.c.owners, func(byServer bool) {
-			end(byServer && opts.TimeoutSeconds != nil && inTime(time.Since(begun), *opts.TimeoutSeconds))
-		})
+		byServer := r.pass(ctx, inner.ResultChan(), events, out.StopChan())
+		inner.Stop()
+		cancel()
+		// Known before anybody else knows that the watch has ended.
+		end(byServer && opts.TimeoutSeconds != nil && inTime(time.Since(begun), *opts.TimeoutSeconds))
+		close(events)
 	})
-	return s, nil
+	return out, nil
 }
 
 // inTime reports whether a watch that lasted so long ended because it was asked for so many
@@ -192,45 +196,31 @@ func (r *reader) followSchema(ctx context.Context) {
 	}
 }
 
-// stream is a watch whose objects are reduced to what is kept of them.
-type stream struct {
-	inner  watch.Interface
-	events chan watch.Event
-	stop   context.CancelFunc
-}
-
-// ResultChan implements watch.Interface.
-func (s *stream) ResultChan() <-chan watch.Event { return s.events }
-
-// Stop implements watch.Interface.
-func (s *stream) Stop() { s.stop() }
-
-// run passes events on until the watch ends, and calls end before anybody else knows.
-func (s *stream) run(ctx context.Context, owners *ownerSets, end func(byServer bool)) {
-	byServer := false
-	defer func() {
-		s.inner.Stop()
-		s.stop()
-		end(byServer)
-		close(s.events)
-	}()
+// pass hands events on, their objects reduced to what is kept of them, until the watch ends;
+// byServer says who ended it.
+func (r *reader) pass(ctx context.Context, from <-chan watch.Event, to chan<- watch.Event, stop <-chan struct{}) (byServer bool) {
 	for {
+		var e watch.Event
 		select {
 		case <-ctx.Done():
-			return
-		case e, ok := <-s.inner.ResultChan():
+			return false
+		case <-stop:
+			return false
+		case next, ok := <-from:
 			if !ok {
-				byServer = true
-				return
+				return true
 			}
-			if u, ok := e.Object.(*unstructured.Unstructured); ok && e.Type != watch.Error {
-				e.Object = owners.object(u)
-			}
-			select {
-			case s.events <- e:
-			case <-ctx.Done():
-				return
-			}
+			e = next
+		}
+		if u, ok := e.Object.(*unstructured.Unstructured); ok && e.Type != watch.Error {
+			e.Object = r.c.owners.object(u)
+		}
+		select {
+		case to <- e:
+		case <-ctx.Done():
+			return false
+		case <-stop:
+			return false
 		}
 	}
 }
