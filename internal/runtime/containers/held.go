@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
@@ -61,14 +60,16 @@ func (r run) hold(seen *container.InspectResponse) (list []held, err error) {
 		var h held
 		ok := false
 		if err == nil && !r.cfg.remote() {
-			h, ok, err = r.cfg.open(real)
+			if h, ok, err = openWithoutLinks(real); err != nil {
+				err = fmt.Errorf("host path %s cannot be opened without following a link that somebody put there just now: %w", real, err)
+			}
 		}
 		if err != nil {
 			release(list)
 			return nil, err
 		}
 		if ok {
-			h.target = m.Destination
+			h.path, h.target = real, m.Destination
 			list = append(list, h)
 		}
 	}
@@ -79,24 +80,6 @@ func release(list []held) {
 	for _, h := range list {
 		_ = h.file.Close()
 	}
-}
-
-// open opens a path without links below the allowed folder that it is in, following none.
-func (c Config) open(real string) (held, bool, error) {
-	for _, m := range c.Mounts {
-		dir, err := resolve(m)
-		if err != nil || !below(real, []string{dir}) {
-			continue
-		}
-		rest := strings.TrimPrefix(strings.TrimPrefix(real, strings.TrimSuffix(dir, "/")), "/")
-		h, ok, err := openBeneath(dir, rest)
-		if err != nil {
-			return held{}, false, fmt.Errorf("host path %s cannot be opened without following a link that somebody put there just now: %w", real, err)
-		}
-		h.path = real
-		return h, ok, nil
-	}
-	return held{}, false, nil
 }
 
 // verify looks at what the container that was just started has really mounted, and removes

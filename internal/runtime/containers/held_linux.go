@@ -9,26 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openBeneath opens a path below a folder, following no link. ok is false where it is not
-// there, or where this system cannot tell.
-func openBeneath(dir, rest string) (h held, ok bool, err error) {
-	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return h, false, nil
-	}
-	defer unix.Close(root)
-	if rest == "" {
-		rest = "."
-	}
-	fd, err := unix.Openat2(root, rest, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+// openWithoutLinks opens a path, following no link. ok is false where it is not there, or where
+// this system cannot tell.
+func openWithoutLinks(path string) (h held, ok bool, err error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	switch {
-	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV), errors.Is(err, unix.EAGAIN):
+	case errors.Is(err, unix.ELOOP):
 		return h, false, err
 	case err != nil: // not there, or an old system
 		return h, false, nil
 	}
-	h.file = os.NewFile(uintptr(fd), dir+"/"+rest)
+	h.file = os.NewFile(uintptr(fd), path)
 	if h.inode, err = inodeOf(fd); err != nil {
 		_ = h.file.Close()
 		return h, false, err
