@@ -41,8 +41,8 @@ func compare(live *object, doc fleet.KubeDocument, schema *schema, known []fleet
 }
 
 func (c *comparer) document(live *object, doc fleet.KubeDocument, schema *schema) {
-	spec, dropped := schema.prune(doc.Spec)
-	c.out.dropped = dropped
+	var spec map[string]any
+	spec, c.out.dropped = schema.prune(doc.Spec)
 	meta := path{}.field("metadata")
 	compareFields(c, meta.field("labels"), doc.Labels, live.Labels)
 	compareFields(c, meta.field("annotations"), doc.Annotations, live.Annotations)
@@ -51,7 +51,6 @@ func (c *comparer) document(live *object, doc fleet.KubeDocument, schema *schema
 	slices.SortFunc(c.out.differs, byPath)
 	slices.SortFunc(c.out.held, byPath)
 	slices.SortFunc(c.out.altered, byPath)
-	slices.Sort(c.out.dropped)
 }
 
 type comparer struct {
@@ -68,7 +67,7 @@ func compareFields[V any](c *comparer, at path, want, have map[string]V) {
 		if h, ok := have[k]; ok {
 			c.value(at.field(k), want[k], h)
 		} else if !empty(want[k]) {
-			c.missing(at.field(k), want[k])
+			c.differ(at.field(k), want[k], nil, true)
 		}
 	}
 }
@@ -97,37 +96,30 @@ func (c *comparer) value(at path, want, have any) {
 			return
 		}
 	}
-	c.differ(at, want, have)
+	c.differ(at, want, have, false)
 }
 
-// missing notes a field that is not there. Nobody holds it.
-func (c *comparer) missing(at path, want any) {
-	c.unlike(fleet.FieldDifference{Path: at.text, Want: show(want)}, fleet.Alteration{Path: at.text, Sent: digest(want)}, false)
-}
-
-func (c *comparer) differ(at path, want, have any) {
-	manager, applied := c.owners.of(at)
-	held := c.unlike(fleet.FieldDifference{Path: at.text, Have: show(have), Want: show(want), Manager: manager},
-		fleet.Alteration{Path: at.text, Sent: digest(want), Became: digest(have)}, applied && !c.force)
-	if held && c.owners.whole(at.elems) { // else a conflict names the element
-		c.out.yields = append(c.out.yields, claim{at, manager})
+// differ notes that the field at is not as wanted. Nobody holds one that is missing.
+func (c *comparer) differ(at path, want, have any, missing bool) {
+	d := fleet.FieldDifference{Path: at.text, Want: show(want)}
+	a := fleet.Alteration{Path: at.text, Sent: digest(want)}
+	applied := false
+	if !missing {
+		d.Have, a.Became = show(have), digest(have)
+		d.Manager, applied = c.owners.of(at)
 	}
-}
-
-// unlike notes a difference, and returns whether it is that another manager holds the field.
-func (c *comparer) unlike(d fleet.FieldDifference, a fleet.Alteration, applied bool) (held bool) {
 	switch {
 	case slices.Contains(c.known, a):
 		d.Manager = ""
 		c.out.altered = append(c.out.altered, d)
-		return false
-	case applied:
+	case applied && !c.force:
 		c.out.held = append(c.out.held, d)
-		return true
+		if c.owners.whole(at.elems) { // else a conflict names the element
+			c.out.yields = append(c.out.yields, claim{at, d.Manager})
+		}
 	default:
 		c.out.differs = append(c.out.differs, d)
 		c.found = append(c.found, a)
-		return false
 	}
 }
 
