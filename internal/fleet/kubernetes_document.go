@@ -103,10 +103,7 @@ func filled(fields map[string]any) map[string]any {
 // overridden returns the region's block with the server's overrides; its Storage is set.
 func (d documents) overridden() Kubernetes {
 	k := *d.region.Kubernetes
-	var storage Storage
-	if k.Storage != nil {
-		storage = *k.Storage
-	}
+	storage := *cmp.Or(k.Storage, new(Storage))
 	if over := d.intent.Overrides; over != nil && over.Kubernetes != nil {
 		o := *over.Kubernetes
 		k.Replicas = cmp.Or(o.Replicas, k.Replicas)
@@ -157,13 +154,7 @@ func (d documents) variables(k Kubernetes) ([]any, error) {
 			}}
 		}
 	}
-	set := func(name, value string) {
-		item := map[string]any{"name": name}
-		if value != "" {
-			item["value"] = value
-		}
-		items[name] = item
-	}
+	set := func(name, value string) { items[name] = filled(map[string]any{"name": name, "value": value}) }
 	for name, value := range k.Env {
 		set(name, value)
 	}

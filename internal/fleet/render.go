@@ -20,10 +20,7 @@ import (
 // not given a set of variables.
 func Render(e Environment, g Gathered) (Desired, error) {
 	a, r := *g.Account, g.Region.WithDefaults()
-	var latest Deployment
-	if g.Latest != nil {
-		latest = *g.Latest
-	}
+	latest := cmp.Or(g.Latest, new(Deployment))
 	key := ServerKey{Account: a.ID, Region: r.Name}
 	fault := func(err error) (Desired, error) {
 		return Desired{}, &Error{Code: CodeInvalid, Message: fmt.Sprintf("server %s does not render", key), Err: err}

@@ -344,11 +344,12 @@ func (c *namespaceCache) hangUp() {
 	}
 }
 
-// identified notes which namespace is about to be listed.
-func (c *namespaceCache) identified(uid string) {
+// identified notes which namespace is about to be listed, and returns which is expected.
+func (c *namespaceCache) identified(uid string) (expected string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.uid = uid
+	return c.expected
 }
 
 // expect says which namespace is read from now on. Where it was another one, what is known is

@@ -187,11 +187,7 @@ func (c *Cluster) get(ctx context.Context, namespace, name string) (*object, err
 // compared shows an object as it relates to the server's document. One that is not the
 // server's is not compared.
 func (c *Cluster) compared(o *object, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, known []fleet.Alteration) *fleet.KubeInstance {
-	uid := ""
-	if adopted != nil {
-		uid = adopted.UID
-	}
-	ours, isAdopted := o.belongs(c.cfg.Environment.Name, key, uid)
+	ours, isAdopted := o.belongs(c.cfg.Environment.Name, key, cmp.Or(adopted, new(fleet.KubeAdoption)).UID)
 	if !ours {
 		i := o.foreign()
 		return &i

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	api "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
@@ -54,7 +53,6 @@ func ParseClusters(kubeconfig string, flags []string) ([]Config, error) {
 		return nil, fmt.Errorf("--kubeconfig %s is given, and no --cluster: name those of its contexts that kurad may use, such as --cluster eu=<context>", kubeconfig)
 	}
 	var out []Config
-	contexts := contexts{path: kubeconfig}
 	seen := map[string]bool{}
 	for _, flag := range flags {
 		c, context, err := parseCluster(flag)
@@ -62,7 +60,7 @@ func ParseClusters(kubeconfig string, flags []string) ([]Config, error) {
 			err = fmt.Errorf("the name %q is given twice; choose another", c.Name)
 		}
 		if err == nil {
-			c.REST, err = contexts.restConfig(context)
+			c.REST, err = restConfig(kubeconfig, context)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--cluster %s: %w", flag, err)
@@ -102,13 +100,8 @@ func (c *Config) set(key, value string) error {
 	return nil
 }
 
-// contexts are those of a kubeconfig, which is read once and only when it is needed.
-type contexts struct {
-	path   string
-	loaded *api.Config
-}
-
-func (k *contexts) restConfig(context string) (*rest.Config, error) {
+// restConfig says how the API server of a context is reached.
+func restConfig(kubeconfig, context string) (*rest.Config, error) {
 	if context == inCluster {
 		cfg, err := rest.InClusterConfig()
 		if err != nil {
@@ -117,19 +110,17 @@ func (k *contexts) restConfig(context string) (*rest.Config, error) {
 		return cfg, nil
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = k.path
-	from := cmp.Or(k.path, strings.Join(rules.Precedence, ", "))
-	if k.loaded == nil {
-		loaded, err := rules.Load()
-		if err != nil {
-			return nil, fmt.Errorf("kubeconfig %s: %w", from, err)
-		}
-		k.loaded = loaded
+	rules.ExplicitPath = kubeconfig
+	from := cmp.Or(kubeconfig, strings.Join(rules.Precedence, ", "))
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
+	loaded, err := loader.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", from, err)
 	}
-	if _, ok := k.loaded.Contexts[context]; !ok {
-		return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", from, context, runtime.OrNone(sortedKeys(k.loaded.Contexts)))
+	if _, ok := loaded.Contexts[context]; !ok {
+		return nil, fmt.Errorf("kubeconfig %s has no context %q (it has: %s)", from, context, runtime.OrNone(sortedKeys(loaded.Contexts)))
 	}
-	cfg, err := clientcmd.NewNonInteractiveClientConfig(*k.loaded, context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+	cfg, err := loader.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s, context %q: %w", from, context, err)
 	}

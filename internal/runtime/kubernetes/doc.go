@@ -1,8 +1,8 @@
 // Package kubernetes observes and changes the KuraInstances of Kubernetes clusters.
 //
-// A watch per namespace keeps a picture of what is there. What Observe shows is that
-// picture, compared with a server's document by a pure function (compare); an answer to a
-// write of ours and a direct read go into the same picture, and the newer one counts.
+// A watch per namespace keeps a cache of what is there. What Observe shows is from it,
+// compared with a server's document by a pure function (compare); an answer to a write of
+// ours and a direct read go into the same cache, and the newer one counts.
 //
 // Invariants, with the tests that guard them (TestCluster and the tests of schemas run
 // against a real API server):

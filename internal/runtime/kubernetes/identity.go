@@ -46,8 +46,7 @@ func (c *Cluster) Unidentified(namespace string) (uid string) {
 }
 
 // unexpected says that the namespace is not the expected one; nil: it is, or none is expected.
-func (c *Cluster) unexpected(namespace, uid string) *fleet.ReadFailure {
-	expected := c.cache(namespace).state().expected
+func (c *Cluster) unexpected(namespace, uid, expected string) *fleet.ReadFailure {
 	where := fmt.Sprintf("cluster %q, namespace %q", c.cfg.Name, namespace)
 	switch {
 	case expected == "" || uid == expected:
@@ -61,7 +60,8 @@ func (c *Cluster) unexpected(namespace, uid string) *fleet.ReadFailure {
 // checkIdentity asks the server whether the namespace is the expected one.
 func (c *Cluster) checkIdentity(ctx context.Context, namespace string) *fleet.ReadFailure {
 	cache := c.cache(namespace)
-	if cache.state().expected == "" {
+	expected := cache.state().expected
+	if expected == "" {
 		return nil
 	}
 	uid, err := c.NamespaceUID(ctx, namespace)
@@ -69,7 +69,7 @@ func (c *Cluster) checkIdentity(ctx context.Context, namespace string) *fleet.Re
 		f := c.readFailure(namespace, err)
 		return &f
 	}
-	f := c.unexpected(namespace, uid)
+	f := c.unexpected(namespace, uid, expected)
 	if f != nil {
 		cache.failed(*f)
 		cache.hangUp() // the watch may stand where it stood: what is listed next says which it is
@@ -92,8 +92,7 @@ func (r *reader) identify(ctx context.Context) error {
 		r.failed(ctx, err)
 		return err
 	}
-	r.cache.identified(uid)
-	if f := r.c.unexpected(r.namespace, uid); f != nil {
+	if f := r.c.unexpected(r.namespace, uid, r.cache.identified(uid)); f != nil {
 		r.unreadable(*f)
 		return fmt.Errorf("%s", f.Message)
 	}
