@@ -59,22 +59,30 @@ func (r run) execute(ctx context.Context) fleet.Outcome {
 	return runtime.Refuse(fleet.ReasonInvalid, "this kurad knows no task %q of an engine", r.task.Kind)
 }
 
-// onContainer runs a step on the container that the task names by id, nil where it is
-// gone, and on none that is not the server's (C7).
+// onContainer runs a step on the container that the task names by id, and on none that is not
+// the server's (C7).
 func (r run) onContainer(ctx context.Context, step func(context.Context, *container.InspectResponse) fleet.Outcome) fleet.Outcome {
 	if r.task.ContainerID == "" {
 		return runtime.Replan("the plan names no container to %s", r.task.Kind)
 	}
 	seen, err := r.inspect(ctx, r.task.ContainerID)
-	if err != nil && !errdefs.IsNotFound(err) {
+	switch {
+	case errdefs.IsNotFound(err) && (r.task.Kind == fleet.TaskStop || r.task.Kind == fleet.TaskRemove):
+		return done(r.task.ContainerID)
+	case errdefs.IsNotFound(err):
+		return r.gone()
+	case err != nil:
 		return r.unread(err)
 	}
-	if seen != nil {
-		if who := ownerOf(seen.Config.Labels); who != r.ownerFor(r.key) && !r.adopted(seen.ID, who) {
-			return runtime.Foreign("container "+nameOf(seen), who.String())
-		}
+	if who := ownerOf(seen.Config.Labels); who != r.ownerFor(r.key) && !r.adopted(seen.ID, who) {
+		return runtime.Foreign("container "+nameOf(seen), who.String())
 	}
 	return step(ctx, seen)
+}
+
+// gone is the outcome of a task whose container is not there any more.
+func (r run) gone() fleet.Outcome {
+	return runtime.Replan("container %s to %s is gone", short(r.task.ContainerID), r.task.Kind)
 }
 
 // adopted reports whether the container is the server's by its recorded id: the very one

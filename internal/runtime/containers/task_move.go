@@ -13,9 +13,6 @@ import (
 
 // rename gives the container the task's name.
 func (r run) rename(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
-	if seen == nil {
-		return runtime.Replan("container %s to rename to %s is gone", short(r.task.ContainerID), r.task.Name)
-	}
 	if nameOf(seen) == r.task.Name {
 		return done(seen.ID)
 	}
@@ -24,7 +21,7 @@ func (r run) rename(ctx context.Context, seen *container.InspectResponse) fleet.
 	case err == nil:
 		return done(seen.ID)
 	case errdefs.IsNotFound(err):
-		return runtime.Replan("container %s to rename to %s is gone", short(seen.ID), r.task.Name)
+		return r.gone()
 	case isConflict(err):
 		// Podman answers a taken name with 500.
 		if holder, lookErr := r.inspect(ctx, r.task.Name); lookErr == nil && holder.ID != seen.ID {
@@ -39,9 +36,6 @@ func (r run) rename(ctx context.Context, seen *container.InspectResponse) fleet.
 
 // remove removes a container that does not run.
 func (r run) remove(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
-	if seen == nil {
-		return done(r.task.ContainerID)
-	}
 	if runs(seen) {
 		return runtime.Replan("container %s runs; it is stopped before it is removed", nameOf(seen))
 	}

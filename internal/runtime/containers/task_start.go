@@ -16,9 +16,6 @@ import (
 
 // start starts the container, or lets one that is paused go on.
 func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
-	if seen == nil {
-		return runtime.Replan("container %s to start is gone", short(r.task.ContainerID))
-	}
 	switch stateOf(string(seen.State.Status)) {
 	case fleet.ContainerRunning:
 		return done(seen.ID)
@@ -49,7 +46,7 @@ func (r run) start(ctx context.Context, seen *container.InspectResponse) fleet.O
 	case errdefs.IsNotFound(err):
 		// Docker also answers 404 where the command does not exist.
 		if _, lookErr := r.inspect(ctx, seen.ID); errdefs.IsNotFound(lookErr) {
-			return runtime.Replan("container %s to start is gone", short(seen.ID))
+			return r.gone()
 		}
 	}
 	o := r.failed(err)
@@ -69,7 +66,7 @@ func (r run) unpause(ctx context.Context, seen *container.InspectResponse) fleet
 	now, lookErr := r.inspect(ctx, seen.ID)
 	switch {
 	case errdefs.IsNotFound(lookErr):
-		return runtime.Replan("container %s to unpause is gone", short(seen.ID))
+		return r.gone()
 	case lookErr == nil && stateOf(string(now.State.Status)) != fleet.ContainerPaused:
 		return runtime.Replan("container %s is not paused any more", nameOf(seen)) // what it is now decides
 	}

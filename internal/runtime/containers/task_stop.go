@@ -22,9 +22,6 @@ const defaultGrace = 30 * time.Second
 // stop ends the container by the signal it was created with, and by SIGKILL after
 // the grace period (C4, C6).
 func (r run) stop(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
-	if seen == nil {
-		return done(r.task.ContainerID)
-	}
 	if !runs(seen) {
 		o := done(seen.ID)
 		// An earlier try of this very task may have sent SIGKILL and not lived to tell.
