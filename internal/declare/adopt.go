@@ -119,11 +119,7 @@ func fitsRuntime(key fleet.ServerKey, r fleet.Region, named Adoption) error {
 
 // findContainers finds the named containers of a container region.
 func (d *Declarer) findContainers(ctx context.Context, key fleet.ServerKey, r fleet.Region, named map[string]string, f *found) error {
-	listing, err := ask(ctx, "all of container endpoint "+r.Containers.Endpoint, func(ctx context.Context) fleet.Listing {
-		within, cancel := context.WithTimeout(ctx, readTimeout)
-		defer cancel()
-		return d.runtimes.Containers(within, r.Containers.Endpoint, 0)
-	})
+	listing, err := d.listed(ctx, r, 0, readTimeout)
 	if err != nil {
 		return err
 	}
@@ -173,27 +169,20 @@ func refersTo(ref, id, name string) bool {
 	return ref == id || ref == name || len(ref) >= shortID && strings.HasPrefix(id, ref)
 }
 
-// refusal is why an engine would not leave a container to kurad; nil: it would.
-type refusal struct{ err error }
-
 // adoptable asks the engine whether it would leave the containers to kurad.
 func (d *Declarer) adoptable(ctx context.Context, key fleet.ServerKey, r fleet.Region, boxes map[string]fleet.Container) error {
 	var v fleet.Invalid
 	for _, service := range slices.Sorted(maps.Keys(boxes)) {
 		id := boxes[service].ID
-		why, err := ask(ctx, "container "+id, func(ctx context.Context) refusal {
-			within, cancel := context.WithTimeout(ctx, readTimeout)
-			defer cancel()
-			return refusal{d.runtimes.Adoptable(within, r.Containers.Endpoint, id)}
+		_, err := ask(ctx, "container "+id, readTimeout, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, d.runtimes.Adoptable(ctx, r.Containers.Endpoint, id)
 		})
 		switch {
-		case err != nil:
-			return err
-		case why.err == nil:
-		case fleet.CodeOf(why.err) == fleet.CodeInvalid:
-			v.Add("/containers/"+service, "%v", why.err)
+		case err == nil:
+		case fleet.CodeOf(err) == fleet.CodeInvalid:
+			v.Add("/containers/"+service, "%v", err)
 		default:
-			return &fleet.Error{Code: fleet.CodeUnavailable, Message: "adopt server " + key.String(), Err: why.err}
+			return &fleet.Error{Code: fleet.CodeUnavailable, Message: "adopt server " + key.String(), Err: err}
 		}
 	}
 	return v.Err("adopt server " + key.String())

@@ -27,8 +27,8 @@ func (d *Declarer) triesAgain(ctx context.Context, g fleet.Gathered, equal bool)
 	if !attempting(g, d.status(g)) {
 		return true, nil
 	}
-	return ask(ctx, "how the try of server "+g.Intent.Key().String()+" ends", func(ctx context.Context) bool {
-		return d.attempted(ctx, g.Intent.Key())
+	return ask(ctx, "how the try of server "+g.Intent.Key().String()+" ends", attemptTime, func(ctx context.Context) (bool, error) {
+		return d.attempted(ctx, g.Intent.Key()), nil
 	})
 }
 
@@ -72,8 +72,6 @@ func attempting(g fleet.Gathered, st *fleet.Status) bool {
 
 // attempted waits for the end of a try, and reports whether it came to nothing by then.
 func (d *Declarer) attempted(ctx context.Context, key fleet.ServerKey) bool {
-	ctx, cancel := context.WithTimeout(ctx, attemptTime)
-	defer cancel()
 	moved := make(chan struct{}, 1)
 	defer d.view.Subscribe(func(u store.Update) {
 		if u.Key != key {

@@ -151,13 +151,17 @@ func choosePort(seed string, first, last int, free func(int) bool) (int, bool) {
 
 // taken words why a server cannot have what it needs. Where the holder turns out not to need
 // what it holds, it is a conflict: the write begins again.
-func (d *Declarer) taken(ctx context.Context, lock *store.Lock, at func(fleet.ServerKey) place, a affected, err error) error {
+func (d *Declarer) taken(ctx context.Context, lock *store.Lock, at func(fleet.ServerKey) place, list []affected, err error) error {
 	used, ok := asUsed(err)
 	if !ok {
 		return err
 	}
-	if err := d.contend(ctx, lock, at(a.key()), a, used, false); err != nil {
-		return err
+	for _, a := range list {
+		if a.key() == used.For {
+			if err := d.contend(ctx, lock, at(used.For), a, used, false); err != nil {
+				return err
+			}
+		}
 	}
 	return &kv.ConflictError{What: used.Reservation.String()}
 }

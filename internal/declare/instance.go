@@ -30,36 +30,27 @@ func (d *Declarer) lastKnown(ctx context.Context, key fleet.ServerKey, r fleet.R
 	if err != nil {
 		return found{}, nil // the declaration says so itself
 	}
-	said, err := d.instance(ctx, key, doc, nil, listWithin)
-	if err != nil {
+	inst, err := d.instance(ctx, key, doc, nil, listWithin)
+	if _, unasked := asked(err); unasked {
 		return found{}, err
 	}
-	if said.err != nil {
-		return found{unread: &fleet.ReadFailure{Message: said.err.Error()}}, nil
+	if err != nil {
+		return found{unread: &fleet.ReadFailure{Message: err.Error()}}, nil
 	}
-	if said.inst == nil || said.inst.Foreign != "" {
+	if inst == nil || inst.Foreign != "" {
 		return found{}, nil
 	}
-	return found{restartMark: said.inst.RestartMark, aliases: said.inst.Aliases}, nil
-}
-
-// instanceSaid is what a cluster says of an instance.
-type instanceSaid struct {
-	inst *fleet.KubeInstance
-	err  error // it did not answer
+	return found{restartMark: inst.RestartMark, aliases: inst.Aliases}, nil
 }
 
 // instance asks for an instance, compared with a document.
-func (d *Declarer) instance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, limit time.Duration) (instanceSaid, error) {
+func (d *Declarer) instance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption, limit time.Duration) (*fleet.KubeInstance, error) {
 	about := called(doc) + " as of " + doc.Revision
 	if adopted != nil {
 		about += fmt.Sprintf(", taken over as %s at %d", adopted.UID, adopted.Generation)
 	}
-	return ask(ctx, about, func(ctx context.Context) instanceSaid {
-		within, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		inst, err := d.runtimes.Instance(within, key, doc, adopted)
-		return instanceSaid{inst, err}
+	return ask(ctx, about, limit, func(ctx context.Context) (*fleet.KubeInstance, error) {
+		return d.runtimes.Instance(ctx, key, doc, adopted)
 	})
 }
 
@@ -121,14 +112,10 @@ func (d *Declarer) findInstance(ctx context.Context, declared *fleet.Server, r f
 
 // readInstance asks the cluster for an instance that is to be adopted.
 func (d *Declarer) readInstance(ctx context.Context, key fleet.ServerKey, doc fleet.KubeDocument, adopted *fleet.KubeAdoption) (*fleet.KubeInstance, error) {
-	said, err := d.instance(ctx, key, doc, adopted, readTimeout)
-	if err != nil {
-		return nil, err
-	}
-	inst := said.inst
+	inst, err := d.instance(ctx, key, doc, adopted, readTimeout)
 	switch {
-	case said.err != nil:
-		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: fmt.Sprintf("adopt server %s: %s cannot be read", key, called(doc)), Err: said.err}
+	case err != nil:
+		return nil, &fleet.Error{Code: fleet.CodeUnavailable, Message: fmt.Sprintf("adopt server %s: %s cannot be read", key, called(doc)), Err: err}
 	case inst == nil:
 		return nil, fleet.Errorf(fleet.CodeNotFound, "adopt server %s: there is no %s; declare the server (kura_server) and kurad makes it, or correct account and region", key, called(doc))
 	case inst.Deleting:

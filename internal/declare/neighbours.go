@@ -151,7 +151,6 @@ func (d *Declarer) reserve(ctx context.Context, lock *store.Lock, list []affecte
 func (d *Declarer) reserveStep(ctx context.Context, lock *store.Lock, list []affected, at func(fleet.ServerKey) place) error {
 	tx, something := d.records.BeginAt(d.now()), false
 	tx.Under(lock)
-	var blame affected
 	for _, a := range list {
 		if len(a.claims)+len(a.given) == 0 && !a.before.Offers {
 			continue
@@ -166,20 +165,13 @@ func (d *Declarer) reserveStep(ctx context.Context, lock *store.Lock, list []aff
 		tx.Claim(key, a.claims...)
 		// Only kept, not released: should the change not be made, the server needs them still.
 		tx.GiveUp(key, d.now().UTC().Add(d.aliases), a.given...)
-		blame, something = a, true
+		something = true
 	}
 	if !something {
 		return nil
 	}
 	_, err := tx.Commit(ctx)
-	if used, ok := asUsed(err); ok {
-		for _, a := range list {
-			if slices.ContainsFunc(a.claims, func(res store.Reservation) bool { return res.String() == used.Reservation.String() }) {
-				blame = a
-			}
-		}
-	}
-	return d.taken(ctx, lock, at, blame, err)
+	return d.taken(ctx, lock, at, list, err)
 }
 
 // offered is the intent with the ports that it lacks as an offer: they are its own once the

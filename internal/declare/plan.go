@@ -58,7 +58,7 @@ func (d *Declarer) commit(ctx context.Context, lock *store.Lock, p plan) error {
 	}
 	tx.Claim(p.own.key(), p.own.claims...)
 	_, err := tx.Commit(ctx)
-	return d.taken(ctx, lock, p.at, *p.own, err)
+	return d.taken(ctx, lock, p.at, []affected{*p.own}, err)
 }
 
 // lacks notes what has to be declared first.

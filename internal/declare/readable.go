@@ -9,16 +9,19 @@ import (
 
 // look asks a region's runtime anything at all, for a dry run, and says why it does not answer.
 func (d *Declarer) look(ctx context.Context, r fleet.Region) *fleet.ReadFailure {
+	var err error
 	switch r = r.WithDefaults(); {
 	case r.Containers != nil:
-		return d.list(ctx, r).Unreadable
-	case r.Kubernetes != nil:
-		within, cancel := context.WithTimeout(ctx, listWithin)
-		defer cancel()
-		doc := fleet.KubeDocument{Cluster: r.Kubernetes.Cluster, Namespace: r.Kubernetes.Namespace, Name: "kura"}
-		if _, err := d.runtimes.Instance(within, fleet.ServerKey{Region: r.Name}, doc, nil); err != nil {
-			return &fleet.ReadFailure{Message: err.Error()}
+		var l fleet.Listing
+		if l, err = d.listed(ctx, r, freshEnough, listWithin); err == nil {
+			return l.Unreadable
 		}
+	case r.Kubernetes != nil:
+		doc := fleet.KubeDocument{Cluster: r.Kubernetes.Cluster, Namespace: r.Kubernetes.Namespace, Name: "kura"}
+		_, err = d.instance(ctx, fleet.ServerKey{Region: r.Name}, doc, nil, listWithin)
+	}
+	if err != nil {
+		return &fleet.ReadFailure{Message: err.Error()}
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (d *Declarer) running(ctx context.Context, key fleet.ServerKey, r fleet.Reg
 	if r.Containers == nil {
 		return found{}, nil
 	}
-	listing, err := d.listed(ctx, r)
+	listing, err := d.listed(ctx, r, freshEnough, listWithin)
 	if err != nil {
 		return found{}, err
 	}
@@ -67,16 +67,12 @@ func (d *Declarer) running(ctx context.Context, key fleet.ServerKey, r fleet.Reg
 	return f, nil
 }
 
-// listed is list for a write.
-func (d *Declarer) listed(ctx context.Context, r fleet.Region) (fleet.Listing, error) {
-	return ask(ctx, "container endpoint "+r.Containers.Endpoint, func(ctx context.Context) fleet.Listing { return d.list(ctx, r) })
-}
-
-// list are the containers of a region's endpoint, none where it cannot be read.
-func (d *Declarer) list(ctx context.Context, r fleet.Region) fleet.Listing {
-	within, cancel := context.WithTimeout(ctx, listWithin)
-	defer cancel()
-	return d.runtimes.Containers(within, r.Containers.Endpoint, freshEnough)
+// listed are the containers of a region's endpoint, none where it cannot be read: as they are
+// now, or were within maxAge.
+func (d *Declarer) listed(ctx context.Context, r fleet.Region, maxAge, limit time.Duration) (fleet.Listing, error) {
+	return ask(ctx, fmt.Sprintf("container endpoint %s within %s", r.Containers.Endpoint, maxAge), limit, func(ctx context.Context) (fleet.Listing, error) {
+		return d.runtimes.Containers(ctx, r.Containers.Endpoint, maxAge), nil
+	})
 }
 
 // isOf reports whether a container bears the labels of a server.
@@ -87,7 +83,7 @@ func isOf(key fleet.ServerKey, c fleet.Container) bool {
 // publishedByOthers are the host ports of all containers but a server's own.
 func (d *Declarer) publishedByOthers(ctx context.Context, key fleet.ServerKey, r fleet.Region) (map[int]bool, error) {
 	ports := map[int]bool{}
-	listing, err := d.listed(ctx, r)
+	listing, err := d.listed(ctx, r, freshEnough, listWithin)
 	if err != nil {
 		return nil, err
 	}

@@ -76,6 +76,9 @@ type question struct {
 
 func (q *question) Error() string { return q.about + " has to be asked for" }
 
+// asked returns the question that an error is.
+func asked(err error) (*question, bool) { return errors.AsType[*question](err) }
+
 // maxQuestions bounds how often a write begins again for an answer: each names another object.
 const maxQuestions = 32
 
@@ -84,7 +87,7 @@ func answering(ctx context.Context, write func(context.Context) error) error {
 	known := answers{}
 	for range maxQuestions {
 		err := write(context.WithValue(ctx, answersKey{}, known))
-		q, ok := errors.AsType[*question](err)
+		q, ok := asked(err)
 		if !ok {
 			return err
 		}
@@ -93,15 +96,28 @@ func answering(ctx context.Context, write func(context.Context) error) error {
 	return fleet.Errorf(fleet.CodeUnavailable, "what runs changed again and again meanwhile; try again")
 }
 
-// ask returns what a runtime says. A write that may have its turn gets what was said to
-// it before; whoever holds up nobody, as a dry run, asks at once.
-func ask[T any](ctx context.Context, about string, how func(context.Context) T) (answer T, err error) {
+// ask returns what a runtime says within the limit. A write that may have its turn gets what
+// was said to it before; whoever holds up nobody, as a dry run, asks at once. The error is the
+// runtime's, or a question.
+func ask[T any](ctx context.Context, about string, limit time.Duration, how func(context.Context) (T, error)) (T, error) {
+	type said struct {
+		answer T
+		err    error
+	}
+	within := func(ctx context.Context) said {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		answer, err := how(ctx)
+		return said{answer, err}
+	}
 	known, ok := ctx.Value(answersKey{}).(answers)
 	if !ok {
-		return how(ctx), nil
+		s := within(ctx)
+		return s.answer, s.err
 	}
-	if answer, ok := known[about].(T); ok {
-		return answer, nil
+	s, ok := known[about].(said)
+	if !ok {
+		s.err = &question{about, func(ctx context.Context) any { return within(ctx) }}
 	}
-	return answer, &question{about, func(ctx context.Context) any { return how(ctx) }}
+	return s.answer, s.err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
@@ -24,34 +23,20 @@ func (r *Records) Orphans(ctx context.Context, cluster, namespace string) ([]fle
 // whoever is declared.
 func (r *Records) CommitOrphan(ctx context.Context, o fleet.Orphan, events ...fleet.Event) (int64, error) {
 	key := orphanFolder(o.Cluster, o.Namespace) + o.UID
-	for {
-		prev, err := expect[fleet.Orphan](ctx, r, key, o.Revision)
-		if err != nil {
-			return 0, err
-		}
-		tx := r.Begin()
-		if o.Plan == nil {
-			tx.remove(key, prev.Revision)
-		} else {
-			tx.compare(kv.Absent(intentKey(o.Server)))
-			put(tx, key, prev, o)
-		}
-		if len(events) > 0 {
-			if err := tx.appendEvents(ctx, events); err != nil {
-				return 0, err
-			}
-			if err := tx.depart(ctx, o.Server); err != nil {
-				return 0, err
-			}
-		}
-		if tx.err != nil {
-			return 0, tx.err
-		}
-		revision, err := tx.run(ctx)
-		conflict, ok := errors.AsType[*kv.ConflictError](err)
-		if ok && conflict.Key != r.prefix+intentKey(o.Server) && conflict.Key != r.prefix+key {
-			continue // what was read here has changed: read it again
-		}
-		return revision, err
+	prev, err := expect[fleet.Orphan](ctx, r, key, o.Revision)
+	if err != nil {
+		return 0, err
 	}
+	tx := r.Begin()
+	if o.Plan == nil {
+		tx.remove(key, prev.Revision)
+	} else {
+		tx.compare(kv.Absent(intentKey(o.Server)))
+		put(tx, key, prev, o)
+	}
+	if len(events) > 0 {
+		tx.AddEvent(events...)
+		tx.departs = &o.Server
+	}
+	return tx.Commit(ctx)
 }

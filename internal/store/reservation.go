@@ -111,6 +111,7 @@ type UsedError struct {
 	// is that of the record which says so.
 	Reservation Reservation
 	Revision    int64
+	For         fleet.ServerKey // that wants it
 	// Until is for how long it stays the account's of Server, which has given it up or may
 	// do so; zero where it does not, or is wanted for that account itself (H10).
 	Until time.Time
@@ -293,8 +294,8 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 			continue
 		}
 		held = slices.DeleteFunc(held, func(h Reservation) bool { return h == res })
-		if res.IsGlobal() {
-			continue // another server of the account may need it: Forget ends it
+		if res.IsGlobal() || tx.writes(res.Key()) {
+			continue // another server of the account may need it, and Forget ends it; or it was given up
 		}
 		at, err := fetch[Holder](ctx, tx.records, res.Key())
 		if err != nil {
@@ -323,6 +324,10 @@ func (c *claim) resolve(ctx context.Context, tx *Tx) error {
 	slices.Sort(held)
 	if slices.Equal(held, record.Value.Held) {
 		tx.compare(kv.Unchanged(claimsKey(c.owner), record.Revision))
+		return nil
+	}
+	if len(held) == 0 {
+		tx.remove(claimsKey(c.owner), record.Revision)
 		return nil
 	}
 	put(tx, claimsKey(c.owner), record, Claims{Held: held})
@@ -369,7 +374,7 @@ func (c *claim) free(ctx context.Context, tx *Tx, res Reservation, at Versioned[
 	}
 	used := &UsedError{
 		What: res.String(), By: "server " + h.String(), Server: h.ServerKey,
-		Reservation: h.holds(res.Key()), Revision: at.Revision, Until: h.KeptFrom(c.owner.Account, tx.now),
+		Reservation: h.holds(res.Key()), Revision: at.Revision, For: c.owner, Until: h.KeptFrom(c.owner.Account, tx.now),
 	}
 	if h.Region == "" {
 		used.By = fmt.Sprintf("account %q", h.Account)

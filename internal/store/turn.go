@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
@@ -88,52 +87,30 @@ func (r *Records) removeServer(ctx context.Context, w fleet.TurnWrite) error {
 		}
 		held := claims.Value.Held
 		last := len(held) <= releaseAtOnce
+		held = held[:min(len(held), releaseAtOnce)]
 
 		tx := r.Begin()
 		tx.compare(kv.Unchanged(intentKey(w.Key), w.IntentRevision))
 		tx.compare(kv.Unchanged(statusKey(w.Key), w.StatusRevision))
+		tx.compare(kv.Unchanged(claimsKey(w.Key), claims.Revision))
 		if w.Latest != nil {
 			tx.compare(kv.Unchanged(deploymentKey(w.Key, w.Latest.Seq), w.LatestRevision))
 		}
-		callers := len(tx.ifs)
-		for _, res := range held[:min(len(held), releaseAtOnce)] {
-			if _, host := res.Host(); host && !w.KeptUntil.IsZero() {
-				if err := tx.keepUntil(ctx, w.Key, res, w.KeptUntil); err != nil {
-					return err
+		if !w.KeptUntil.IsZero() {
+			for _, res := range held {
+				if _, host := res.Host(); host {
+					tx.GiveUp(w.Key, w.KeptUntil, res)
 				}
-				continue
-			}
-			at, err := fetch[Holder](ctx, r, res.Key())
-			if err != nil {
-				return err
-			}
-			if at.Value.ServerKey == w.Key {
-				tx.remove(res.Key(), at.Revision)
 			}
 		}
+		tx.Release(w.Key, held...)
 		if last {
-			tx.remove(claimsKey(w.Key), claims.Revision)
 			tx.then = append(tx.then, kv.Delete(intentKey(w.Key)), kv.Delete(statusKey(w.Key)), kv.Delete(tryKey(w.Key)),
 				kv.Delete(accountRef(w.Key)), kv.DeletePrefix(deploymentFolder(w.Key)))
-			if err := tx.appendEvents(ctx, w.Events); err != nil {
-				return err
-			}
-			if err := tx.depart(ctx, w.Key); err != nil {
-				return err
-			}
-		} else {
-			put(tx, claimsKey(w.Key), claims, Claims{Held: held[releaseAtOnce:]})
+			tx.AddEvent(w.Events...)
+			tx.departs = &w.Key
 		}
-		if tx.err != nil {
-			return tx.err
-		}
-		_, err = tx.run(ctx)
-		if conflict, ok := errors.AsType[*kv.ConflictError](err); ok {
-			if !(&Tx{records: r, ifs: tx.ifs[:callers]}).names(conflict.Key) {
-				continue // what was read here has changed: read it again
-			}
-		}
-		if err != nil || last {
+		if _, err := tx.Commit(ctx); err != nil || last {
 			return err
 		}
 	}

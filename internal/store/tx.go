@@ -26,6 +26,7 @@ type Tx struct {
 	then    []kv.Op
 	claims  []*claim
 	events  []fleet.Event
+	departs *fleet.ServerKey // that is gone with it
 	err     error
 	grows   bool // it may not use up the store's reserve
 
@@ -248,6 +249,11 @@ func (tx *Tx) Commit(ctx context.Context) (int64, error) {
 		}
 		if err := try.appendEvents(ctx, tx.events); err != nil {
 			return 0, err
+		}
+		if tx.departs != nil {
+			if err := try.depart(ctx, *tx.departs); err != nil {
+				return 0, err
+			}
 		}
 		if try.err != nil {
 			return 0, try.err
