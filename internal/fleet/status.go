@@ -73,8 +73,8 @@ type Status struct {
 	Holds      []Hold       `json:"holds,omitempty"`
 
 	// Runtime is the work of the track of that name, Tracks that of all others.
-	Runtime Work           `json:"runtime,omitzero"`
-	Tracks  map[Track]Work `json:"tracks,omitempty"`
+	Runtime Work            `json:"runtime,omitzero"`
+	Tracks  map[Track]*Work `json:"tracks,omitempty"`
 
 	// Settled is the last generation and revision at which P5 held.
 	Settled Settled `json:"settled,omitzero"`
@@ -214,7 +214,8 @@ func (s Status) Clone() Status {
 	s.Outage.Course = s.Outage.clone()
 	s.Runtime, s.Tracks = s.Runtime.Clone(), maps.Clone(s.Tracks)
 	for track, w := range s.Tracks {
-		s.Tracks[track] = w.Clone()
+		c := w.Clone()
+		s.Tracks[track] = &c
 	}
 	return s
 }

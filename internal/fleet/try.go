@@ -4,22 +4,32 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Try is the claim of a step that has failed before, and is tried as it was (G12): all that
-// a try costs which learns nothing new. It is a record of its own beside the status, and
+// Try holds the claims of steps that have failed before, and are tried as they were (G12): all
+// that a try costs which learns nothing new. It is a record of its own beside the status, and
 // belongs to the one of a revision; with the next write of the status it is over.
 type Try struct {
-	Status       int64     `json:"status"` // the revision of the status that it goes on from
-	Plan         string    `json:"plan"`   // the id of the attempt; its steps are in the status
-	Cause        Cause     `json:"cause"`  // of the attempt: which plan of the status it repeats
-	Plans        int64     `json:"plans"`
-	Task         int       `json:"task"` // which of its tasks; those before it are done
-	Tries        int       `json:"tries"`
-	Deadline     time.Time `json:"deadline"`      // of the claimed task
-	PlanDeadline time.Time `json:"plan_deadline"` // of its plan
+	Status int64           `json:"status"` // the revision of the status that it goes on from
+	Claim                  // of the runtime
+	Tracks map[Track]Claim `json:"tracks,omitempty"` // of all others
+}
+
+// Claim is what a track has come to since the status was stored, with the task that it has
+// claimed.
+type Claim struct {
+	Plan         string     `json:"plan"`  // the id of the attempt, "" for none; its steps are in the status
+	Cause        Cause      `json:"cause"` // of the attempt: which plan of the status it repeats
+	Plans        int64      `json:"plans"`
+	Task         int        `json:"task"` // which of its tasks; those before it are done
+	Tries        int        `json:"tries"`
+	Deadline     time.Time  `json:"deadline"`      // of the claimed task
+	PlanDeadline time.Time  `json:"plan_deadline"` // of its plan
+	EffectsUntil *time.Time `json:"effects_until,omitempty"`
 	Count
 	Beside *Count `json:"beside,omitempty"` // of the other course
 	// Quick counts the exits of what is in a crash loop, by service; Starts are the steps of
@@ -46,30 +56,9 @@ type TryWrite struct {
 	Try            Try
 }
 
-// Try returns the claim of the plan's current task as a record of its own.
+// Try returns what every track has come to as a record of its own.
 func (s Status) Try(stored Status, revision int64) Try {
-	w := s.Runtime
-	i := w.Plan.Current()
-	task := w.Plan.Tasks[i]
-	t := Try{
-		Status: revision, Plan: w.Plan.ID, Cause: w.Plan.Cause, Plans: w.Plans, Task: i, Tries: task.Tries,
-		Deadline: *task.Deadline, PlanDeadline: w.Plan.Deadline,
-	}
-	was := stored.courses()
-	for i, c := range s.courses() {
-		if c.Failing == nil {
-			continue
-		}
-		count := Count{Attempts: c.Attempts, Failed: c.Failing.Count}
-		if c.Failing.Message != was[i].Failing.Message {
-			count.Message = c.Failing.Message
-		}
-		if c == s.Of(t.Cause) {
-			t.Count = count
-		} else {
-			t.Beside = &count
-		}
-	}
+	t := Try{Status: revision, Claim: s.claim(TrackRuntime, stored)}
 	for service, c := range s.Crashes {
 		if c.Loops() {
 			if t.Quick == nil {
@@ -78,20 +67,76 @@ func (s Status) Try(stored Status, revision int64) Try {
 			t.Quick[service] = c.Quick
 		}
 	}
-	if s.Restarts(w.Plan) {
-		for _, task := range w.Plan.Tasks {
+	if p := s.Runtime.Plan; s.Restarts(p) {
+		for _, task := range p.Tasks {
 			t.Starts = append(t.Starts, task.Effect)
 		}
+	}
+	for track := range s.Tracks {
+		if t.Tracks == nil {
+			t.Tracks = map[Track]Claim{}
+		}
+		t.Tracks[track] = s.claim(track, stored)
 	}
 	return t
 }
 
-// Tried returns the status with a claim that was stored beside it.
+func (s Status) claim(track Track, stored Status) Claim {
+	w := s.On(track)
+	c := Claim{Plans: w.Plans, EffectsUntil: w.EffectsUntil}
+	if i := w.Plan.Current(); i >= 0 && w.Plan.Tasks[i].State == TaskRunning {
+		task := w.Plan.Tasks[i]
+		c.Plan, c.Cause, c.Task, c.Tries, c.Deadline, c.PlanDeadline = w.Plan.ID, w.Plan.Cause, i, task.Tries, *task.Deadline, w.Plan.Deadline
+	}
+	was := stored.Course(track, c.Cause)
+	if n := s.Course(track, c.Cause).since(was); n != nil {
+		c.Count = *n
+	}
+	if other := s.beside(track, c.Cause); other != nil {
+		c.Beside = other.since(stored.beside(track, c.Cause))
+	}
+	return c
+}
+
+// beside is the other course of the track, nil where it has none.
+func (s *Status) beside(track Track, cause Cause) *Course {
+	switch {
+	case track != TrackRuntime:
+		return nil
+	case cause == CauseOutage:
+		return &s.Runtime.Course
+	default:
+		return &s.Outage.Course
+	}
+}
+
+// since says what the course has come to since it was stored; nil: nothing fails.
+func (c *Course) since(stored *Course) *Count {
+	if c.Failing == nil {
+		return nil
+	}
+	n := &Count{Attempts: c.Attempts, Failed: c.Failing.Count}
+	if stored.Failing == nil || c.Failing.Message != stored.Failing.Message {
+		n.Message = c.Failing.Message
+	}
+	return n
+}
+
+// claims are those of all tracks.
+func (t Try) claims() map[Track]Claim {
+	all := maps.Clone(t.Tracks)
+	if all == nil {
+		all = map[Track]Claim{}
+	}
+	all[TrackRuntime] = t.Claim
+	return all
+}
+
+// Tried returns the status with the claims that were stored beside it.
 func (s Status) Tried(t Try) Status {
 	s = s.Counting(t)
-	w, c := &s.Runtime, s.Of(t.Cause)
-	if s.Restarts(w.Plan) {
-		w.Plan = nil
+	if s.Restarts(s.Runtime.Plan) {
+		s.Runtime.Plan = nil
 	}
 	for service, n := range t.Quick {
 		if c, ok := s.Crashes[service]; ok {
@@ -99,8 +144,23 @@ func (s Status) Tried(t Try) Status {
 			s.Crashes[service] = c
 		}
 	}
-	if w.Plan != nil && s.Of(w.Plan.Cause) != c { // it has failed since
-		s.Of(w.Plan.Cause).Again, w.Plan = w.Plan, nil
+	for track, claim := range t.claims() {
+		w := s.On(track)
+		w.Plans = max(w.Plans, claim.Plans)
+		if claim.EffectsUntil != nil {
+			w.EffectsUntil = claim.EffectsUntil
+		}
+		if claim.Plan != "" {
+			s.tried(track, claim)
+		}
+	}
+	return s
+}
+
+func (s *Status) tried(track Track, t Claim) {
+	w, c := s.On(track), s.Course(track, t.Cause)
+	if w.Plan != nil && s.Course(track, w.Plan.Cause) != c { // it has failed since
+		s.Course(track, w.Plan.Cause).Again, w.Plan = w.Plan, nil
 	}
 	switch {
 	case len(t.Starts) > 0:
@@ -112,26 +172,24 @@ func (s Status) Tried(t Try) Status {
 		w.Plan, c.Again, c.NextAttempt = c.Again, nil, nil
 	}
 	if w.Plan == nil || t.Task >= len(w.Plan.Tasks) {
-		return s
+		return
 	}
 	for i := range t.Task {
 		w.Plan.Tasks[i].State = TaskDone
 	}
-	w.Plans = t.Plans
 	w.Plan.named(t.Plan)
 	w.Plan.Cause, w.Plan.Attempt, w.Plan.Deadline = t.Cause, t.Attempts, t.PlanDeadline
 	w.Plan.Claim(t.Task, t.Deadline)
 	w.Plan.Tasks[t.Task].Tries = t.Tries
-	return s
 }
 
-// Counting returns the status with the counts of a claim, for those who look at it.
+// Counting returns the status with the counts of claims, for those who look at it.
 func (s Status) Counting(t Try) Status {
 	s = s.Clone()
-	s.Of(t.Cause).counting(&s, &t.Count)
-	for _, c := range s.courses() {
-		if c != s.Of(t.Cause) {
-			c.counting(&s, t.Beside)
+	for track, claim := range t.claims() {
+		s.Course(track, claim.Cause).counting(&s, &claim.Count)
+		if other := s.beside(track, claim.Cause); other != nil {
+			other.counting(&s, claim.Beside)
 		}
 	}
 	return s
@@ -144,8 +202,10 @@ func (c *Course) counting(s *Status, n *Count) {
 	was := c.Failing.answer()
 	c.Attempts, c.Failing.Count = n.Attempts, n.Failed
 	if n.Message != "" {
-		if r := s.Runtime.Refusal; r != nil && r.Message == c.Failing.Message {
-			r.Message = n.Message
+		for _, track := range s.names() {
+			if r := s.On(track).Refusal; r != nil && r.Message == c.Failing.Message {
+				r.Message = n.Message
+			}
 		}
 		c.Failing.Message = n.Message
 		s.saying(was, c.Failing.answer())
@@ -164,12 +224,38 @@ func (s *Status) saying(was, is string) {
 // failed is tried again, or has failed once more in the same way, and that what is in a crash
 // loop was started or ended once more: nothing was learned that is worth more than a count (G12).
 func (s Status) Repeats(stored Status) bool {
-	if s.Runtime.Failing == nil && s.Outage.Failing == nil && !s.loops() {
+	if !s.loops() && !slices.ContainsFunc(s.courses(), func(c *Course) bool { return c.Failing != nil }) {
 		return false
 	}
 	x, errX := json.Marshal(s.uncounted())
 	y, errY := json.Marshal(stored.uncounted())
 	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// uncounted is the status without what a try changes that learns nothing new.
+func (s Status) uncounted() Status {
+	s = s.Clone()
+	s.restless()
+	for _, track := range s.names() {
+		w := s.On(track)
+		for _, c := range []*Course{&w.Course, s.beside(track, "")} {
+			if c == nil || c.Failing == nil {
+				continue
+			}
+			s.saying(c.Failing.answer(), "") // a message that varies is no news
+			c.Failing.Message, c.Failing.Count = "", 0
+			c.Attempts, c.NextAttempt = 0, nil
+			if w.Plan != nil && c == s.Course(track, w.Plan.Cause) {
+				w.Plan, c.Again = nil, w.Plan
+			}
+			c.Again = c.Again.untried()
+			w.Plans, w.EffectsUntil = 0, nil
+		}
+		if r := w.Refusal; r != nil {
+			r.Message, r.Task, r.At = "", "", time.Time{}
+		}
+	}
+	return s
 }
 
 // loops reports whether a service is in a crash loop.
@@ -180,30 +266,6 @@ func (s *Status) loops() bool {
 		}
 	}
 	return false
-}
-
-// uncounted is the status without what a try changes that learns nothing new.
-func (s Status) uncounted() Status {
-	s = s.Clone()
-	w := &s.Runtime
-	s.restless()
-	for _, c := range s.courses() {
-		if c.Failing == nil {
-			continue
-		}
-		s.saying(c.Failing.answer(), "") // a message that varies is no news
-		c.Failing.Message, c.Failing.Count = "", 0
-		c.Attempts, c.NextAttempt = 0, nil
-		if w.Plan != nil && c == s.Of(w.Plan.Cause) {
-			w.Plan, c.Again = nil, w.Plan
-		}
-		c.Again = c.Again.untried()
-		w.Plans, w.EffectsUntil = 0, nil
-	}
-	if r := w.Refusal; r != nil {
-		r.Message, r.Task, r.At = "", "", time.Time{}
-	}
-	return s
 }
 
 // restless takes away what a start and an end of what is in a crash loop change.

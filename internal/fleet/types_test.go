@@ -221,11 +221,11 @@ func TestServerViews(t *testing.T) {
 func TestStatusClonesShareNothingThatChanges(t *testing.T) {
 	s := Status{
 		Aliases: []Alias{{Host: "a"}}, Conditions: []Condition{{Type: ConditionReady}}, Crashes: map[string]CrashCount{"cache": {Quick: 1}},
-		Runtime: Work{Plan: &Plan{Tasks: []Task{{ID: "1"}}}}, Tracks: map[Track]Work{"dns": {Plan: &Plan{Tasks: []Task{{ID: "1"}}}}},
+		Runtime: Work{Plan: &Plan{Tasks: []Task{{ID: "1"}}}}, Tracks: map[Track]*Work{"dns": {Plan: &Plan{Tasks: []Task{{ID: "1"}}}}},
 	}
 	c := s.Clone()
 	c.Aliases[0].Host, c.Conditions[0].Status, c.Crashes["cache"] = "b", True, CrashCount{}
-	c.Work(TrackRuntime).Plan.Tasks[0].ID, c.Work("dns").Plan.Tasks[0].ID, c.Tracks["records"] = "2", "2", Work{}
+	c.PlanOf(TrackRuntime).Tasks[0].ID, c.PlanOf("dns").Tasks[0].ID, c.Tracks["records"] = "2", "2", &Work{}
 	if s.Aliases[0].Host != "a" || s.Conditions[0].Status != "" || s.Crashes["cache"].Quick != 1 || s.Runtime.Plan.Tasks[0].ID != "1" ||
 		len(s.Tracks) != 1 || s.Tracks["dns"].Plan.Tasks[0].ID != "1" {
 		t.Errorf("the original changed: %+v", s)

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -23,6 +25,9 @@ type Work struct {
 	Refusal *Refusal `json:"refusal,omitempty"`
 	// The course of all plans but those of an outage.
 	Course
+	// Revision names what the attempts and the refusal are counted for; of the runtime that
+	// is the status' own, with its generation.
+	Revision string `json:"revision,omitempty"`
 	// Plans counts all plans ever stored for the track; it makes task ids new in
 	// each plan (S5).
 	Plans int64 `json:"plans,omitempty"`
@@ -57,23 +62,53 @@ func (c Course) clone() Course {
 	return c
 }
 
-// Of returns the course of the plans of a cause.
-func (s *Status) Of(cause Cause) *Course {
-	if cause == CauseOutage {
-		return &s.Outage.Course
-	}
-	return &s.Runtime.Course
-}
-
-// courses are both, what is declared first.
-func (s *Status) courses() []*Course { return []*Course{&s.Runtime.Course, &s.Outage.Course} }
-
-// Work returns what a track pursues.
-func (s Status) Work(track Track) Work {
+// On returns what a track pursues, to be changed in place.
+func (s *Status) On(track Track) *Work {
 	if track == TrackRuntime {
-		return s.Runtime
+		return &s.Runtime
+	}
+	if s.Tracks[track] == nil {
+		s.Tracks = maps.Clone(s.Tracks)
+		if s.Tracks == nil {
+			s.Tracks = map[Track]*Work{}
+		}
+		s.Tracks[track] = &Work{}
 	}
 	return s.Tracks[track]
+}
+
+// PlanOf returns the stored plan of a track, nil where there is none.
+func (s Status) PlanOf(track Track) *Plan {
+	switch w := s.Tracks[track]; {
+	case track == TrackRuntime:
+		return s.Runtime.Plan
+	case w == nil:
+		return nil
+	default:
+		return w.Plan
+	}
+}
+
+// Course returns the course of a track's plans of a cause.
+func (s *Status) Course(track Track, cause Cause) *Course {
+	if track == TrackRuntime && cause == CauseOutage {
+		return &s.Outage.Course
+	}
+	return &s.On(track).Course
+}
+
+// names are those of all tracks, the runtime first.
+func (s *Status) names() []Track {
+	return append([]Track{TrackRuntime}, slices.Sorted(maps.Keys(s.Tracks))...)
+}
+
+// courses are all there are, of the runtime what is declared first.
+func (s *Status) courses() []*Course {
+	all := []*Course{&s.Runtime.Course, &s.Outage.Course}
+	for _, track := range s.names()[1:] {
+		all = append(all, &s.Tracks[track].Course)
+	}
+	return all
 }
 
 // Upgrade takes over what a stored status of an older schema has elsewhere: in the first one

@@ -10,102 +10,6 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// answers takes the outcomes of the stored plan's tasks into account, each once. Those of a
-// plan that was made for something else only tell what may still land.
-func (t *turn) answers() {
-	p := t.s.Runtime.Plan
-	if p == nil {
-		return
-	}
-	t.tried = len(p.Tasks) > 0 && p.Tasks[0].Tries > 0 && p.Generation >= t.latest.Generation // its end may be seen with its beginning
-	current := t.current(p)
-	for i := range p.Tasks {
-		task := &p.Tasks[i]
-		if task.Outcome == nil || task.Noted {
-			continue
-		}
-		task.Noted = true
-		t.heard(*task)
-		if !current {
-			continue // what is wanted now was not refused, and waits for nothing
-		}
-		t.fails(t.s.Of(p.Cause), *task)
-		switch task.Outcome.Class {
-		case fleet.ClassOK:
-		case fleet.ClassRefused:
-			if t.movePort(*task) {
-				return
-			}
-			t.refusedBy(*p, *task)
-			return
-		case fleet.ClassTransient:
-			if task.Outcome.Reason == fleet.ReasonDrifted {
-				// What the task was made for is no longer there: plan anew from what is.
-				t.endPlan(task.Outcome.Message, minRetry, maxRestart)
-				return
-			}
-			if task.Tries == 1 {
-				t.note(fleet.EventWarning, "TaskRetried", fmt.Sprintf("%s: %s", task.Describe(), task.Outcome.Message))
-			}
-			if task.Outcome.Answered && task.Tries >= triesWhileDown && (p.Cause == fleet.CauseOutage || len(stoppedBy(*p)) > 0) {
-				t.again() // what was stopped for it is put back first (C14)
-				return
-			}
-			at := t.in.Now.Add(backoff(task.Tries, minRetry, maxTaskRetry, task.ID))
-			task.NotBefore = &at
-		}
-	}
-	if !current {
-		return
-	}
-	switch i := p.Current(); {
-	case i < 0:
-		t.completed(*p)
-	case p.Tasks[i].State == fleet.TaskPending && !p.Deadline.After(t.in.Now):
-		if t.s.Of(p.Cause).Failing == nil || p.Attempt == 1 { // else it was said
-			t.note(fleet.EventWarning, string(fleet.ReasonPlanTimedOut), fmt.Sprintf("the plan did not end by its deadline, at: %s", p.Tasks[i].Describe()))
-		}
-		t.again()
-	}
-}
-
-// heard notes until when the effects of an answered task may land, and what the
-// answer tells an operator.
-func (t *turn) heard(task fleet.Task) {
-	if task.Outcome.Answered && !task.Cancellable() {
-		t.effectsUntil(task.Outcome.At)
-	}
-	if is := task.Outcome.Applied; is != nil {
-		t.appliedAs(*is, task.Outcome.At)
-		t.s.Altered = task.Outcome.Altered
-	}
-	if task.Outcome.Forced {
-		t.note(fleet.EventWarning, "GraceExceeded", fmt.Sprintf("%s did not end within its grace period of %s and was killed (SIGKILL)", task.Service, task.Grace))
-	}
-}
-
-// fails remembers what does not succeed, with how often and since when it was answered so
-// (P21). That what a task was made for is gone is no failure.
-func (t *turn) fails(c *fleet.Course, task fleet.Task) {
-	o, f := *task.Outcome, c.Failing
-	switch {
-	case o.Class == fleet.ClassOK:
-		if f.Of(task) {
-			c.Failing = nil
-		}
-	case o.Reason == fleet.ReasonDrifted:
-	case f.Same(task, o):
-		next := *f
-		next.What, next.Message, next.Count = task.Describe(), cut(o.Message), f.Count+1
-		c.Failing = &next
-	default:
-		c.Failing = &fleet.Failing{
-			Kind: task.Kind, Service: task.Service, What: task.Describe(),
-			Class: o.Class, Reason: o.Reason, Message: cut(o.Message), Since: o.At, Count: 1,
-		}
-	}
-}
-
 // trouble is what keeps the server from getting on, as far as the runtime said it: the last
 // answers to what is tried again, or that a service does not stay up.
 func (t *turn) trouble() (reason fleet.Reason, message string) {
@@ -127,45 +31,6 @@ func (t *turn) trouble() (reason fleet.Reason, message string) {
 // crashLoop says which services do not stay up.
 func (t *turn) crashLoop() string {
 	return "a service ends within 10 s of its start, again and again: " + t.crashed()
-}
-
-// effectsUntil remembers that a read begun before the time says nothing.
-func (t *turn) effectsUntil(at time.Time) {
-	if t.s.Runtime.EffectsUntil == nil || at.After(*t.s.Runtime.EffectsUntil) {
-		t.s.Runtime.EffectsUntil = &at
-	}
-}
-
-// dropPlan forgets the plan. Where its last try was not answered, that effect may
-// still land until the task's deadline (P18); a later answer to the same task would
-// have settled it, for tasks are idempotent.
-func (t *turn) dropPlan() {
-	if i := t.s.Runtime.Plan.Current(); i >= 0 && (unansweredTask(t.s.Runtime.Plan.Tasks[i]) || t.awaited()) {
-		t.effectsUntil(*t.s.Runtime.Plan.Tasks[i].Deadline)
-	}
-	c := t.s.Of(t.s.Runtime.Plan.Cause)
-	c.Again, c.NextAttempt = nil, nil
-	if t.s.Runtime.Plan.Cause != fleet.CauseOutage {
-		t.interrupted(*t.s.Runtime.Plan)
-	}
-	t.s.Runtime.Plan = nil
-}
-
-// again ends a plan that failed: the next attempt is due with a backoff up to a minute in the
-// first hour, then up to ten (P9), and costs little where it takes the same steps. What
-// served last is not left down for that long (C14).
-func (t *turn) again() {
-	least, most := minRetry, maxFirst
-	p := t.s.Runtime.Plan
-	c := t.s.Of(p.Cause)
-	switch {
-	case len(stoppedBy(*p)) > 0: // which costs a swap each time
-		least, most = minSwap, maxRetry
-	case c.Failing != nil && t.in.Now.Sub(c.Failing.Since) >= firstTries && p.Cause != fleet.CauseOutage:
-		most = maxRetry
-	}
-	t.endPlan("", least, most)
-	c.Again = p
 }
 
 // interrupted notes the services that the plan stopped and did not start again.
@@ -215,12 +80,12 @@ func (t *turn) outage() {
 // to be started now (C14). What does not stay up is not worth a pull begun anew.
 func (t *turn) yield() {
 	p := t.s.Runtime.Plan
-	if !t.seen.fresh || !preparing(p) || t.awaited() || t.busy() && t.crashing() {
+	if !t.seen.fresh || !preparing(p) || t.books().awaited() || t.books().busy() && t.crashing() {
 		return
 	}
 	b := builder{in: t.in, seen: t.seen, crashes: t.s.Crashes}
 	if b.revive(t.s.Outage) {
-		t.dropPlan()
+		t.books().dropPlan()
 	}
 }
 
@@ -239,6 +104,56 @@ func unansweredTask(task fleet.Task) bool {
 	return task.Outcome != nil && !task.Outcome.Answered && task.Deadline != nil && !task.Cancellable()
 }
 
+// books are those of the runtime.
+func (t *turn) books() books {
+	return books{turn: t, track: fleet.TrackRuntime, work: &t.s.Runtime, is: running{t}}
+}
+
+// running is the pursuit of what runs.
+type running struct{ *turn }
+
+// current implements pursuit, for the present generation and document.
+func (r running) current(p *fleet.Plan) bool {
+	destroying := r.in.Intent.Deleting != nil
+	return p.Generation == r.in.Intent.Generation && (p.Revision == r.in.Desired.Revision || destroying) && (p.Kind == fleet.PlanDestroy) == destroying
+}
+
+func (r running) fits(p *fleet.Plan) bool { return r.in.runtime().fits(r.turn, p) }
+
+func (r running) pause() time.Duration { return r.in.runtime().pause() }
+
+// halted implements pursuit. What is left over from our own work is taken away even where the
+// region only observes, until something drifts.
+func (r running) halted(p *fleet.Plan) bool {
+	if mends(p, r.s) {
+		return false
+	}
+	return r.paused() || r.unconfirmed() || r.held() && (!onlyRemovals(p) || r.seen.fresh && r.seen.drifted())
+}
+
+// answers takes those of the runtime into account.
+func (t *turn) answers() {
+	if p := t.s.Runtime.Plan; p != nil { // its end may be seen with its beginning
+		t.tried = len(p.Tasks) > 0 && p.Tasks[0].Tries > 0 && p.Generation >= t.latest.Generation
+	}
+	t.books().answers()
+}
+
+// done takes over what a plan has brought about all of whose tasks succeeded.
+func (t *turn) done(p fleet.Plan) {
+	if p.Cause == fleet.CauseOutage { // what ends from now on has ended by itself
+		t.s.Outage.Interrupted = slices.DeleteFunc(slices.Clone(t.s.Outage.Interrupted), func(service string) bool {
+			return slices.ContainsFunc(p.Tasks, func(task fleet.Task) bool { return task.Kind == fleet.TaskStart && task.Service == service })
+		})
+	}
+	if slices.ContainsFunc(p.Tasks, func(task fleet.Task) bool { return task.Kind == fleet.TaskRemoveVolumes }) {
+		t.s.VolumesRemoved = true
+	}
+	if p.Cause == fleet.CauseCleanup {
+		t.note(fleet.EventNormal, "LeftoversRemoved", "containers of no active plan were removed")
+	}
+}
+
 // movePort gives a server that never served another port where somebody else has an assigned
 // one: nobody knows its url yet. One that served keeps it, for its clients do (C12).
 func (t *turn) movePort(task fleet.Task) bool {
@@ -255,28 +170,12 @@ func (t *turn) movePort(task fleet.Task) bool {
 			return false // there is none: it is tried as it is (P9)
 		}
 		t.note(fleet.EventWarning, "PortChanged", fmt.Sprintf("%s from %d to %d: %s", t.port.Need, from, t.port.To, task.Outcome.Message))
-		t.s.Of(t.s.Runtime.Plan.Cause).Failing = nil
-		t.endPlan("", minRetry, maxRestart)
+		b := t.books()
+		b.course(b.work.Plan.Cause).Failing = nil
+		b.endPlan("", minRetry, maxRestart)
 		return true
 	}
 	return false
-}
-
-// refusedBy ends a plan that the runtime refused. A refusal to take leftovers away
-// says nothing about the server.
-func (t *turn) refusedBy(p fleet.Plan, task fleet.Task) {
-	reason, message := task.Outcome.Reason, task.Outcome.Message
-	if f := t.s.Of(p.Cause).Failing; f == nil || f.Count == 1 { // told once
-		t.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
-	}
-	said := p.Cause == fleet.CauseOutage && t.s.Runtime.Refusal != nil && t.s.Runtime.Failing != nil // of what is declared
-	if p.Kind != fleet.PlanDestroy && !removal(task) && !t.ofAnotherDocument(p, task) && !said {
-		t.s.Runtime.Refusal = &fleet.Refusal{
-			Reason: reason, Message: cut(message), Task: task.ID,
-			Generation: p.Generation, Revision: p.Revision, At: task.Outcome.At,
-		}
-	}
-	t.again()
 }
 
 // ofAnotherDocument reports whether the task is about what served last and was made from
@@ -290,93 +189,6 @@ func (t *turn) ofAnotherDocument(p fleet.Plan, task fleet.Task) bool {
 	return i < 0 || t.in.Desired.Containers == nil || !slices.ContainsFunc(t.in.Desired.Containers.Services, func(d fleet.ServiceDocument) bool {
 		return d.Service == t.s.Containers[i].Service && d.Digest == t.s.Containers[i].Digest
 	})
-}
-
-// completed ends a plan all of whose tasks succeeded.
-func (t *turn) completed(p fleet.Plan) {
-	t.s.Of(p.Cause).Failing = nil
-	if p.Cause == fleet.CauseOutage {
-		t.s.Outage.Interrupted = slices.DeleteFunc(slices.Clone(t.s.Outage.Interrupted), func(service string) bool {
-			return slices.ContainsFunc(p.Tasks, func(task fleet.Task) bool { return task.Kind == fleet.TaskStart && task.Service == service })
-		}) // what ends from now on has ended by itself
-		t.dropPlan()
-		return
-	}
-	if slices.ContainsFunc(p.Tasks, func(task fleet.Task) bool { return task.Kind == fleet.TaskRemoveVolumes }) {
-		t.s.VolumesRemoved = true
-	}
-	if p.Cause == fleet.CauseCleanup {
-		t.note(fleet.EventNormal, "LeftoversRemoved", "containers of no active plan were removed")
-	}
-	t.endPlan("", minRetry, t.in.runtime().pause())
-}
-
-// endPlan drops the plan; the next one for the same cause waits, the longer the more
-// there were, from least to most (P9).
-func (t *turn) endPlan(why string, least, most time.Duration) {
-	if why != "" {
-		t.note(fleet.EventWarning, "Replanned", why)
-	}
-	c := t.s.Of(t.s.Runtime.Plan.Cause)
-	at := t.in.Now.Add(backoff(c.Attempts, least, most, t.in.Intent.Key().String()))
-	t.dropPlan()
-	c.NextAttempt = &at
-	if !t.in.rule(RuleP9Retry) && c == &t.s.Runtime.Course {
-		never := t.in.Now.Add(1000 * time.Hour)
-		c.NextAttempt = &never
-	}
-}
-
-// supersede drops a plan that was made for another generation or document, or for another
-// object than there is, at a task boundary: a running task is awaited, unless it may be
-// given up (S6).
-func (t *turn) supersede() {
-	p := t.s.Runtime.Plan
-	if p == nil || t.awaited() {
-		return
-	}
-	if !t.current(p) || !t.in.runtime().fits(t, p) {
-		t.dropPlan()
-	}
-}
-
-// current reports whether the plan was made for the present generation and document.
-func (t *turn) current(p *fleet.Plan) bool {
-	destroying := t.in.Intent.Deleting != nil
-	return p.Generation == t.in.Intent.Generation && (p.Revision == t.in.Desired.Revision || destroying) && (p.Kind == fleet.PlanDestroy) == destroying
-}
-
-// dropHeld drops a plan when a hold is first seen (S10, S11). What is left over from
-// our own work is taken away even where the region only observes, until something
-// drifts.
-func (t *turn) dropHeld() {
-	p := t.s.Runtime.Plan
-	if p == nil || t.busy() && !t.lapsed() || mends(p, t.s) {
-		return
-	}
-	paused := t.in.Region.Paused || t.in.Intent.Paused || blocked(t.in.Holds)
-	if paused || t.unconfirmed() || t.held() && (!onlyRemovals(p) || t.seen.fresh && t.seen.drifted()) {
-		t.dropPlan()
-	}
-}
-
-// busy reports whether a task runs.
-func (t *turn) busy() bool {
-	i := t.s.Runtime.Plan.Current()
-	return i >= 0 && t.s.Runtime.Plan.Tasks[i].State == fleet.TaskRunning
-}
-
-// awaited reports whether a task runs whose end has to be awaited, whoever wants something
-// else by now.
-func (t *turn) awaited() bool {
-	return t.busy() && !t.s.Runtime.Plan.Tasks[t.s.Runtime.Plan.Current()].Cancellable()
-}
-
-// lapsed reports whether the task that runs has none who runs it any more: who does records
-// its end, at its deadline at the latest.
-func (t *turn) lapsed() bool {
-	task := t.s.Runtime.Plan.Tasks[t.s.Runtime.Plan.Current()]
-	return task.Deadline != nil && !task.Deadline.Add(recordedWithin).After(t.in.Now)
 }
 
 // removal reports whether the task only takes away what nothing needs.

@@ -25,9 +25,11 @@ type Input struct {
 	Seen     fleet.Observation
 	// Holds are those the caller knows of: the daemon is paused, another one leads.
 	Holds []fleet.Hold
-	// Opened says that what failed for this server and others alike has succeeded for one of
-	// them: its next try is due (G12).
-	Opened bool
+	// Tracks are those beside the runtime.
+	Tracks []Track
+	// Opened are the tracks whose next try is due, for what failed for this server and others
+	// alike has succeeded for one of them (G12).
+	Opened Tracks
 	// Admit says that a place of the region's max_unsettled is given to this server (G4).
 	Admit bool
 	// NewPort is another host port for the server, where Output.WantsPort asked for one (C12).
@@ -60,11 +62,11 @@ type Output struct {
 
 	// Due is when time alone may change the outcome; zero: never.
 	Due time.Time
-	// MayAct says that a task of the stored plan may be claimed, or claimed again where the
-	// process that ran it is no more. A task that runs ends, whatever this says (S11).
-	MayAct bool
-	// NeedFreshRead says that the newest read began before an effect of ours ended.
-	NeedFreshRead bool
+	// MayAct are the tracks of whose stored plan a task may be claimed, or claimed again where
+	// the process that ran it is no more. A task that runs ends, whatever this says (S11).
+	MayAct Tracks
+	// NeedFreshRead are the tracks whose newest read began before an effect of ours ended.
+	NeedFreshRead Tracks
 	// WantsAdmission says that a plan waits for a place of the region (G4).
 	WantsAdmission bool
 	// Urgent: a newer image for a server that was admitted or failed goes first (G4).
@@ -80,28 +82,21 @@ type Output struct {
 	stored *fleet.Status // what Changed compares with; nil: what the turn began with is not stored
 }
 
-// Decide projects the status, plans, and says what a turn stores: at most one plan,
-// stored when nothing holds it and shown as intended otherwise (S4, S10, S11).
+// Decide projects the status, plans, and says what a turn stores: at most one plan of each
+// track, stored when nothing holds it and shown as intended otherwise (S4, S10, S11).
 func Decide(in Input) Output {
 	out := Project(in)
 	plan := Plan(in, out)
-	if plan == nil {
+	if plan == nil && len(in.Tracks) == 0 {
 		return out
 	}
 	t := resume(in, out)
-	if needsPlace(*plan) && !t.s.Admitted && !blocked(t.s.Holds) {
-		t.s.Admitted = !t.follow(RuleG4Admission, func() bool {
-			if in.Admit {
-				return false
-			}
-			out.WantsAdmission, out.Urgent = true, t.urgent()
-			t.s.Holds = append(t.s.Holds, waitsForPlace(out.Urgent))
-			return true
-		})
+	planned := t.takeUp(plan, &out)
+	for _, track := range t.tracks() {
+		planned = track.plan(&out) || planned
 	}
-	if !t.follow(RuleS11Holds, func() bool { return t.intend(plan) }) {
-		t.store(plan)
-		out.MayAct = true
+	if !planned {
+		return out
 	}
 	if in.clockStands(t.s.Holds) {
 		stopClock(&t.s.Clock, t.in.Now)
@@ -111,29 +106,33 @@ func Decide(in Input) Output {
 	return out.shown(in)
 }
 
-// intend shows a plan that is held.
-func (t *turn) intend(plan *fleet.Plan) bool {
-	if !t.halts(plan) {
+// takeUp stores a plan of the runtime, from which on the server's clock counts, or shows it.
+func (t *turn) takeUp(plan *fleet.Plan, out *Output) bool {
+	if plan == nil {
 		return false
 	}
-	plan.CreatedAt, plan.Deadline = time.Time{}, time.Time{}
-	t.s.Runtime.Intended = plan
-	return true
-}
-
-// store takes up a plan, from which on the server's clock counts.
-func (t *turn) store(plan *fleet.Plan) {
-	w := &t.s.Runtime
-	w.Plan = plan
-	w.Plans++
+	if needsPlace(*plan) && !t.s.Admitted && !blocked(t.s.Holds) {
+		t.s.Admitted = !t.follow(RuleG4Admission, func() bool {
+			if t.in.Admit {
+				return false
+			}
+			out.WantsAdmission, out.Urgent = true, t.urgent()
+			t.s.Holds = append(t.s.Holds, waitsForPlace(out.Urgent))
+			return true
+		})
+	}
+	if t.follow(RuleS11Holds, func() bool { return t.halts(plan) && t.books().intend(plan) }) {
+		return true
+	}
+	t.books().store(plan)
+	out.MayAct = out.MayAct.with(fleet.TrackRuntime)
 	t.s.RollOut = rollsOut(t.in, t.s.RollOut, *plan, t.seen.resource)
-	c := t.s.Of(plan.Cause)
-	c.Attempts, c.NextAttempt, c.Again = plan.Attempt, nil, nil
 	if needsPlace(*plan) {
 		startClock(&t.s.Clock, plan.Cause, t.in.Now)
 	} else if plan.Cause == fleet.CauseOutage && t.outlasts() {
 		startClock(&t.s.Clock, t.cause(), t.in.Now)
 	}
+	return true
 }
 
 // shown is the output with what follows from its status: when time alone may change it, and
@@ -149,11 +148,12 @@ func (o Output) shown(in Input) Output {
 	return o
 }
 
-// Claimed is the output with the claim of the plan's current task, and with what follows from
-// the claim alone: both are one write.
-func (o Output) Claimed(in Input, deadline time.Time) (Output, fleet.Task) {
+// Claimed is the output with the claim of the current task of a track's plan, and with what
+// follows from the claim alone: both are one write.
+func (o Output) Claimed(in Input, track fleet.Track, deadline time.Time) (Output, fleet.Task) {
 	s := o.Status.Clone()
-	task := s.Runtime.Plan.Claim(s.Runtime.Plan.Current(), deadline)
+	p := s.PlanOf(track)
+	task := p.Claim(p.Current(), deadline)
 	in.Prev, in.Latest, in.Answered = &s, resume(in, o).latest, false
 	next := Project(in)
 	o.Status, o.Due, o.Events = next.Status, next.Due, append(o.Events, next.Events...)

@@ -42,7 +42,8 @@ func (t *turn) readGate() gate {
 		g.reason = fleet.ReasonGlobalNotReady
 		return g
 	}
-	g.open = true
+	g.reason = t.shut()
+	g.open = g.reason == ""
 	return g
 }
 
@@ -73,7 +74,7 @@ func (t *turn) active() bool {
 		return false
 	}
 	if t.settled() {
-		t.done()
+		t.atRest()
 		return true // P8: a probe does not end it
 	}
 	if !t.gate.open || t.s.RollOut != nil {
@@ -91,14 +92,14 @@ func (t *turn) active() bool {
 		t.s.Settled = t.key()
 	}
 	if t.in.rule(RuleS11DropHeld) {
-		t.dropHeld() // what is settled is only observed where the region says so
+		t.books().dropHeld() // what is settled is only observed where the region says so
 	}
-	t.done()
+	t.atRest()
 	return true
 }
 
-// done forgets what was counted while the server was not settled.
-func (t *turn) done() {
+// atRest forgets what was counted while the server was not settled.
+func (t *turn) atRest() {
 	if t.in.rule(RuleSettledRefusal) {
 		t.s.Runtime.Refusal = nil
 	}

@@ -17,6 +17,9 @@ func differs(s fleet.Status) (text string) {
 	return text
 }
 
+// isNew reports whether the plan is a new one.
+func isNew(p, before *fleet.Plan) bool { return p != nil && (before == nil || before.ID != p.ID) }
+
 // differences are the events that follow from what changed.
 func (t *turn) differences() (es []fleet.Event) {
 	in, s := t.in, t.s
@@ -54,8 +57,13 @@ func (t *turn) differences() (es []fleet.Event) {
 	if is := condition(s, fleet.ConditionProgressing); is.Reason == fleet.ReasonSilent && condition(prev, fleet.ConditionProgressing).Reason != is.Reason {
 		add(fleet.EventWarning, string(is.Reason), "%s", is.Message)
 	}
-	if s.Runtime.Plan != nil && (prev.Runtime.Plan == nil || prev.Runtime.Plan.ID != s.Runtime.Plan.ID) && !s.Runtime.Plan.Repeats(prev.Of(s.Runtime.Plan.Cause).Again) && !s.Restarts(s.Runtime.Plan) {
-		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", s.Runtime.Plan.Kind, s.Runtime.Plan.Cause, len(s.Runtime.Plan.Tasks), s.Runtime.Plan.Attempt, differs(s))
+	if p := s.Runtime.Plan; isNew(p, prev.Runtime.Plan) && !p.Repeats(prev.Course(fleet.TrackRuntime, p.Cause).Again) && !s.Restarts(p) {
+		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", p.Kind, p.Cause, len(p.Tasks), p.Attempt, differs(s))
+	}
+	for _, b := range t.tracks() {
+		if p := b.work.Plan; isNew(p, prev.PlanOf(b.track)) && !p.Repeats(prev.On(b.track).Again) {
+			add(fleet.EventNormal, "PlanStored", "%s: %s for %s, %d steps, attempt %d", b.track, p.Kind, p.Cause, len(p.Tasks), p.Attempt)
+		}
 	}
 	if latest := t.latest; latest.Status != in.Latest.Status && !latest.Status.Open() {
 		kind := fleet.EventNormal

@@ -33,14 +33,14 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 		s.silent = false
 		return "first read", false
 	}
-	if s.status.Runtime.Plan != nil && out.MayAct {
+	if s.status.Runtime.Plan != nil && out.MayAct.Has(fleet.TrackRuntime) {
 		i := s.status.Runtime.Plan.Current()
 		if i >= 0 && !s.pulls() && (s.status.Runtime.Plan.Runnable(s.now) >= 0 || s.status.Runtime.Plan.Tasks[i].State == fleet.TaskRunning) {
 			what := s.status.Runtime.Plan.Tasks[i].Describe()
 			if s.telling { // a claim changes nothing of its plan but the task
 				want := s.status.Runtime.Plan.Clone()
 				claim := want.Claim(i, s.now.Add(want.Tasks[i].Timeout()))
-				if c, task := out.Claimed(in, *claim.Deadline); !reflect.DeepEqual(c.Status.Runtime.Plan, want) || !reflect.DeepEqual(task, claim) {
+				if c, task := out.Claimed(in, fleet.TrackRuntime, *claim.Deadline); !reflect.DeepEqual(c.Status.Runtime.Plan, want) || !reflect.DeepEqual(task, claim) {
 					x.complain(s, "the claim of %s leaves the plan %s", what, brief(c.Status.Runtime.Plan))
 				}
 			}
@@ -50,7 +50,7 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 			return what, false
 		}
 	}
-	if out.NeedFreshRead && (s.lag || s.kube) && (s.status.Runtime.EffectsUntil == nil || !s.status.Runtime.EffectsUntil.After(s.now)) && !s.unreadable {
+	if out.NeedFreshRead.Has(fleet.TrackRuntime) && (s.lag || s.kube) && (s.status.Runtime.EffectsUntil == nil || !s.status.Runtime.EffectsUntil.After(s.now)) && !s.unreadable {
 		s.refresh()
 		return "fresh read", false
 	}

@@ -143,8 +143,8 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	fail(stored && !fresh, "a plan is made from a read that is older than an effect")
 	fail(stored && held && (needsPlace(*st.Runtime.Plan) || (s.paused || s.follower) && !mends), "a plan is stored while held")
 	fail(st.Runtime.Plan != nil && s.paused && !busyPlan(st.Runtime.Plan) && st.Runtime.Plan.Cause != fleet.CauseOutage && !s.seenFails && !s.seenBegun.IsZero(), "a stored plan survives a pause")
-	fail(out.MayAct && s.paused && !mends && !mending(prev), "an effect may start while paused")
-	fail(out.MayAct && s.seenFails, "an effect may start while unreadable")
+	fail(out.MayAct.Has(fleet.TrackRuntime) && s.paused && !mends && !mending(prev), "an effect may start while paused")
+	fail(out.MayAct.Has(fleet.TrackRuntime) && s.seenFails, "an effect may start while unreadable")
 	settled := prev.Settled == (fleet.Settled{Generation: in.Intent.Generation, Revision: in.Desired.Revision}) && !in.Latest.Status.Open()
 	fail(stored && s.observe && settled && !deleting && st.Runtime.Plan.Cause != fleet.CauseCleanup && !mends, "an observing region starts work by itself")
 	fail(Unsettled(st) && !Unsettled(prev) && (s.full || !stored), "a place is taken that admission did not give")
@@ -233,7 +233,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	}
 
 	// no lost wake-up: where no time is due, time alone changes nothing
-	if !outChanged && out.Due.IsZero() && !out.NeedFreshRead && (st.Runtime.Plan == nil || !out.MayAct) {
+	if !outChanged && out.Due.IsZero() && !out.NeedFreshRead.Has(fleet.TrackRuntime) && (st.Runtime.Plan == nil || !out.MayAct.Has(fleet.TrackRuntime)) {
 		for _, d := range []time.Duration{20 * time.Minute, 200 * time.Hour} {
 			later := in
 			later.Now = in.Now.Add(d)

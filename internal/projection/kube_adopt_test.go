@@ -53,8 +53,8 @@ func TestK6_aDifferenceThatComesBeforeTheApplyHoldsIt(t *testing.T) {
 	p.change(func(o *object) { o.edited = true })
 	out := p.turn()
 	p.is(fleet.StatusProvisioning, fleet.VerdictHeld, fleet.ReasonAdoption)
-	if p.status.Runtime.Plan != nil || out.MayAct {
-		t.Errorf("plan %s, may act %v", brief(p.status.Runtime.Plan), out.MayAct)
+	if p.status.Runtime.Plan != nil || out.MayAct.Has(fleet.TrackRuntime) {
+		t.Errorf("plan %s, may act %v", brief(p.status.Runtime.Plan), out.MayAct.Has(fleet.TrackRuntime))
 	}
 }
 
@@ -123,8 +123,8 @@ func TestK6_anObservingRegionTakesOverWhatWasDeclared(t *testing.T) { // S10
 func TestK6_aWatchThatIsBehindTheImportForgetsNothing(t *testing.T) {
 	p := play(t, adoptedUnseen())
 	in := p.input()
-	if out := Decide(in); out.Status.AdoptedResource == nil || out.Status.Runtime.Plan != nil || out.MayAct && out.Status.Runtime.Plan != nil || !out.NeedFreshRead || out.Latest != nil {
-		t.Fatalf("record %+v, plan %s, asks %v", out.Status.AdoptedResource, brief(out.Status.Runtime.Plan), out.NeedFreshRead)
+	if out := Decide(in); out.Status.AdoptedResource == nil || out.Status.Runtime.Plan != nil || out.MayAct.Has(fleet.TrackRuntime) && out.Status.Runtime.Plan != nil || !out.NeedFreshRead.Has(fleet.TrackRuntime) || out.Latest != nil {
+		t.Fatalf("record %+v, plan %s, asks %v", out.Status.AdoptedResource, brief(out.Status.Runtime.Plan), out.NeedFreshRead.Has(fleet.TrackRuntime))
 	}
 	if plans := p.plans(); !slices.Equal(plans, []string{"apply uid1"}) {
 		t.Errorf("planned %q", plans)

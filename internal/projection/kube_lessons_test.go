@@ -46,7 +46,7 @@ func TestL2_aClusterThatDoesNotAnswerFailsNothing(t *testing.T) {
 			in.Seen.Instance.Resource = nil // whatever it shows, it says nothing
 			in.Seen.Instance.Unreadable = &fleet.ReadFailure{Reason: reason, Message: fmt.Sprintf("%d times", count), Count: count}
 			out := Decide(in)
-			if out.Latest != nil || out.Status.Status != before.Status || out.Status.Runtime.Plan != nil || out.MayAct || out.Status.ObservedImageTag != "v1" || out.Status.Resource == nil {
+			if out.Latest != nil || out.Status.Status != before.Status || out.Status.Runtime.Plan != nil || out.MayAct.Has(fleet.TrackRuntime) || out.Status.ObservedImageTag != "v1" || out.Status.Resource == nil {
 				t.Fatalf("%s: %s", reason, diffText(before, out.Status))
 			}
 			if c := condition(out.Status, fleet.ConditionInstanceObserved); c.Status != fleet.Unknown || c.Reason != reason || out.Status.Verdict != fleet.VerdictUnobserved || out.Status.VerdictReason != reason {
@@ -158,8 +158,8 @@ func TestL44_aWatchThatLagsCompletesNothingAndPlansNothing(t *testing.T) {
 	for range 5 {
 		in := p.input()
 		out := Decide(in)
-		if p.status.Settled.Generation == 2 || out.Status.Settled.Generation == 2 || out.Status.Runtime.Plans != 1+1 || !out.NeedFreshRead && out.Status.Runtime.Plan == nil {
-			t.Fatalf("settled %+v, %d plans, asks %v, plan %s", out.Status.Settled, out.Status.Runtime.Plans, out.NeedFreshRead, brief(out.Status.Runtime.Plan))
+		if p.status.Settled.Generation == 2 || out.Status.Settled.Generation == 2 || out.Status.Runtime.Plans != 1+1 || !out.NeedFreshRead.Has(fleet.TrackRuntime) && out.Status.Runtime.Plan == nil {
+			t.Fatalf("settled %+v, %d plans, asks %v, plan %s", out.Status.Settled, out.Status.Runtime.Plans, out.NeedFreshRead.Has(fleet.TrackRuntime), brief(out.Status.Runtime.Plan))
 		}
 		p.store(out)
 	}

@@ -80,7 +80,7 @@ func (r *rename) rest() {
 		r.writes++
 		in := r.input()
 		out := Decide(in)
-		if !out.Changed() && (out.Status.Runtime.Plan == nil || !out.MayAct) {
+		if !out.Changed() && (out.Status.Runtime.Plan == nil || !out.MayAct.Has(fleet.TrackRuntime)) {
 			return
 		}
 		st := out.Status.Clone()
@@ -88,7 +88,7 @@ func (r *rename) rest() {
 		if out.Latest != nil {
 			r.latest = *out.Latest
 		}
-		if i := st.Runtime.Plan.Runnable(r.now); i >= 0 && out.MayAct && !out.Changed() {
+		if i := st.Runtime.Plan.Runnable(r.now); i >= 0 && out.MayAct.Has(fleet.TrackRuntime) && !out.Changed() {
 			task := st.Runtime.Plan.Claim(i, r.now.Add(st.Runtime.Plan.Tasks[i].Timeout()))
 			if task.Kind != fleet.TaskApply || task.Digest != in.Desired.Kubernetes.Revision {
 				r.t.Fatalf("task %+v", task)

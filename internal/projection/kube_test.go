@@ -244,8 +244,8 @@ func TestP12_redeployOfAnInstanceIsOneApply(t *testing.T) {
 func TestP16_aConvergedInstanceCostsNothing(t *testing.T) {
 	p := play(t, settledOn(variant{kube: true, global: true}))
 	p.quiet(200)
-	if out := Decide(p.input()); !out.Due.IsZero() || out.Pending || out.Unsettled || out.NeedFreshRead {
-		t.Errorf("it wants something: due %v, pending %v, unsettled %v, fresh read %v", out.Due, out.Pending, out.Unsettled, out.NeedFreshRead)
+	if out := Decide(p.input()); !out.Due.IsZero() || out.Pending || out.Unsettled || out.NeedFreshRead.Has(fleet.TrackRuntime) {
+		t.Errorf("it wants something: due %v, pending %v, unsettled %v, fresh read %v", out.Due, out.Pending, out.Unsettled, out.NeedFreshRead.Has(fleet.TrackRuntime))
 	}
 }
 
@@ -262,8 +262,8 @@ func TestP18_anInstanceIsDestroyedByItsUIDAndGoneWhenTheClusterSaysSo(t *testing
 	}
 	p.finalizer = false
 	out := p.turn() // the watch says that it is gone
-	if p.removed || !out.NeedFreshRead || out.Status.Status != fleet.StatusDestroying {
-		t.Fatalf("removed %v, asks %v, %s", p.removed, out.NeedFreshRead, out.Status.Status)
+	if p.removed || !out.NeedFreshRead.Has(fleet.TrackRuntime) || out.Status.Status != fleet.StatusDestroying {
+		t.Fatalf("removed %v, asks %v, %s", p.removed, out.NeedFreshRead.Has(fleet.TrackRuntime), out.Status.Status)
 	}
 	p.unreadable = true // and the cluster does not answer, or does not serve the type any more
 	p.pass(time.Hour)

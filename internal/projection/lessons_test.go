@@ -187,7 +187,7 @@ func TestL44_aReadFromBeforeTheEffectCompletesNothing(t *testing.T) {
 		if out.Status.Settled.Generation == 2 && p.box().dig != "c/v1/again/0" {
 			t.Fatal("settled on what was there before")
 		}
-		if out.NeedFreshRead {
+		if out.NeedFreshRead.Has(fleet.TrackRuntime) {
 			p.look()
 		}
 		p.step()

@@ -19,7 +19,7 @@ func Plan(in Input, out Output) *fleet.Plan {
 	}
 	t := resume(in, out)
 	in, s, v := t.in, t.s, t.seen
-	if !v.fresh {
+	if !v.fresh || in.Intent.Deleting != nil && !t.tracksGone() {
 		return nil
 	}
 	b := builder{in: in, seen: v, crashes: s.Crashes, adopted: s.Adopted, there: slices.Clone(in.Seen.Instance.Containers)}
@@ -52,30 +52,13 @@ func Plan(in Input, out Output) *fleet.Plan {
 	if len(b.tasks) == 0 {
 		return nil
 	}
-	p := &fleet.Plan{
-		ID:         fmt.Sprintf("%s/g%d/%s/p%d", in.Intent.Key(), in.Intent.Generation, cause, s.Runtime.Plans+1),
-		Kind:       kind,
-		Cause:      cause,
-		Generation: in.Intent.Generation,
-		Revision:   in.Desired.Revision,
-		Attempt:    attempt,
-		CreatedAt:  in.Now,
-	}
-	limit := 5 * time.Minute // for tries that fail transiently (S6)
-	for i, task := range b.tasks {
-		task.ID, task.State = fmt.Sprintf("%s/%d", p.ID, i+1), fleet.TaskPending
-		if task.CreatedBy != "" {
-			task.CreatedBy = fmt.Sprintf("%s/%d", p.ID, b.creates[task.CreatedBy]+1)
-		}
-		limit += task.Timeout()
-		p.Tasks = append(p.Tasks, task)
-	}
-	p.Deadline = in.Now.Add(limit)
-	if again := s.Of(cause).Again; p.Repeats(again) {
-		for i := range p.Tasks {
-			p.Tasks[i].Tries = again.Tasks[i].Tries
+	p := &fleet.Plan{Kind: kind, Cause: cause, Revision: in.Desired.Revision, Attempt: attempt, Tasks: b.tasks}
+	for i := range p.Tasks {
+		if by := p.Tasks[i].CreatedBy; by != "" {
+			p.Tasks[i].CreatedBy = fmt.Sprint(b.creates[by] + 1)
 		}
 	}
+	t.books().draft(p, string(cause))
 	return p
 }
 

@@ -20,6 +20,7 @@ type turn struct {
 	port   *fleet.PortMove
 	tried  bool // an effect of the latest deployment's has begun, or its plan has ended by now
 	trace  []Finding
+	views  []View // of the tracks
 }
 
 // resume is the turn that an output goes on from: all there is to know of it shows there.
@@ -50,13 +51,14 @@ func Project(in Input) Output {
 		return Output{Status: t.s, Unsettled: Unsettled(t.s), Pending: t.pending(), stored: stored}
 	}
 	t.s.Holds, t.s.Runtime.Intended = nil, nil
-	if in.Opened {
-		t.s.Runtime.NextAttempt, t.s.Outage.NextAttempt = nil, nil
-		if i := t.s.Runtime.Plan.Current(); i >= 0 {
-			t.s.Runtime.Plan.Tasks[i].NotBefore = nil
-		}
+	if in.Opened.Has(fleet.TrackRuntime) {
+		t.s.Outage.NextAttempt = nil
+		t.books().open()
 	}
 	t.decide()
+	for _, track := range t.tracks() {
+		track.project()
+	}
 	if in.Prev != nil && !Unsettled(*in.Prev) && Unsettled(t.s) {
 		t.s.Admitted = false // the place was given back; only admission gives one (G4)
 	}
@@ -72,8 +74,15 @@ func Project(in Input) Output {
 		out.Latest = &latest
 	}
 	_, ask := in.runtime().gone(t)
-	out.NeedFreshRead = t.seen.readable && t.s.Runtime.Plan == nil && (!t.seen.fresh || ask && t.s.Status == fleet.StatusDestroying)
-	out.MayAct = t.seen.readable && !t.halts(t.s.Runtime.Plan)
+	if t.seen.readable && t.s.Runtime.Plan == nil && (!t.seen.fresh || ask && t.s.Status == fleet.StatusDestroying) {
+		out.NeedFreshRead = out.NeedFreshRead.with(fleet.TrackRuntime)
+	}
+	if t.seen.readable && !t.halts(t.s.Runtime.Plan) {
+		out.MayAct = out.MayAct.with(fleet.TrackRuntime)
+	}
+	for _, track := range t.tracks() {
+		track.needs(&out)
+	}
 	out.Unsettled = Unsettled(t.s)
 	out.Pending = t.pending()
 	return out.shown(in)
@@ -159,6 +168,11 @@ func (t *turn) holds() []fleet.Hold {
 	return hs
 }
 
+// paused reports whether somebody paused the server, its region or kurad, or another one leads.
+func (t *turn) paused() bool {
+	return t.in.Region.Paused || t.in.Intent.Paused || blocked(t.in.Holds)
+}
+
 // held reports whether the region only observes what differs now (S10).
 func (t *turn) held() bool {
 	return t.in.Intent.Deleting == nil && t.observing() && !t.declared() && t.in.rule(RuleS10Observe)
@@ -215,20 +229,11 @@ func (t *turn) nextDue() time.Time {
 			due = append(due, *at)
 		}
 	}
-	add(s.Runtime.NextAttempt)
 	add(s.Outage.NextAttempt)
-	if p := s.Runtime.Plan; p != nil {
-		add(&p.Deadline)
-		if i := p.Current(); i >= 0 {
-			add(p.Tasks[i].NotBefore)
-			if task := p.Tasks[i]; task.State == fleet.TaskRunning && task.Deadline != nil {
-				recorded := task.Deadline.Add(recordedWithin)
-				add(task.Deadline)
-				add(&recorded)
-			}
-		}
+	t.books().due(add)
+	for _, track := range t.tracks() {
+		track.due(add)
 	}
-	add(s.Runtime.EffectsUntil)
 	add(silentFrom(s))
 	add(expiry(s.Clock, in.Region.StallAfter.Std()))
 	for service, c := range s.Crashes {

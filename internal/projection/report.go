@@ -76,7 +76,14 @@ func (t *turn) conditions() {
 	}
 	t.progressing()
 	t.owned()
-	t.set(fleet.ConditionSidecarReady, fleet.False, fleet.ReasonNotApplicable, "the region declares no sidecar")
+	sidecar := false
+	for _, track := range t.tracks() {
+		track.report()
+		sidecar = sidecar || track.Condition.Type == fleet.ConditionSidecarReady
+	}
+	if !sidecar {
+		t.set(fleet.ConditionSidecarReady, fleet.False, fleet.ReasonNotApplicable, "the region declares no sidecar")
+	}
 }
 
 func (t *turn) instanceObserved() {
@@ -232,7 +239,7 @@ func (t *turn) doing() string {
 		return ""
 	}
 	task := t.s.Runtime.Plan.Tasks[i]
-	if t.awaited() && !t.current(t.s.Runtime.Plan) {
+	if b := t.books(); b.awaited() && !b.is.current(b.work.Plan) {
 		return fmt.Sprintf("waits for what was begun before the change: %s (by %s at the latest)", task.Describe(), task.Deadline.UTC().Format(time.RFC3339))
 	}
 	return task.Describe()

@@ -80,8 +80,8 @@ type step struct {
 var bookkeeping = []step{
 	{RuleNewKey, (*turn).newKey},
 	{RulePlanAnswers, (*turn).answers},
-	{RuleS6Supersede, (*turn).supersede},
-	{RuleS11DropHeld, (*turn).dropHeld},
+	{RuleS6Supersede, func(t *turn) { t.books().supersede() }},
+	{RuleS11DropHeld, func(t *turn) { t.books().dropHeld() }},
 	{RuleSee, (*turn).see},
 	{RuleC11Crashes, (*turn).crashes},
 	{RuleC14Yield, (*turn).yield},
@@ -140,13 +140,10 @@ func (t *turn) unreadable() bool {
 
 // effectsOver reports whether the newest good read began after every effect of ours.
 func (t *turn) effectsOver() bool {
-	begun, w := t.in.Seen.Instance.Begun, t.s.Runtime
 	if !t.in.rule(RuleEffectsGuard) || t.destroying() && !t.in.rule(RuleP18Absence) {
 		return true
 	}
-	i := w.Plan.Current()
-	open := i >= 0 && unansweredTask(w.Plan.Tasks[i]) && begun.Before(*w.Plan.Tasks[i].Deadline)
-	return !open && (w.EffectsUntil == nil || !begun.Before(*w.EffectsUntil))
+	return t.books().effectsOver(t.in.Seen.Instance.Begun)
 }
 
 // newKey starts anew where the generation or the document changed, or the server is to go:
@@ -324,7 +321,7 @@ func (t *turn) destroy() bool {
 	if t.s.Status != fleet.StatusDestroying {
 		t.become(fleet.StatusDestroying, fleet.ReasonDeleting, "")
 	}
-	if gone, _ := t.in.runtime().gone(t); gone && t.seen.fresh && t.s.Runtime.Plan == nil {
+	if gone, _ := t.in.runtime().gone(t); gone && t.seen.fresh && t.s.Runtime.Plan == nil && t.tracksGone() {
 		t.become(fleet.StatusDestroyed, fleet.ReasonGone, "")
 		t.remove = true
 	}

@@ -142,7 +142,7 @@ func TestP2_whatIsNotRenderableChangesNothing(t *testing.T) {
 	if out.Status.Status != fleet.StatusActive || out.Status.Verdict != fleet.VerdictUnobserved || out.Status.VerdictReason != fleet.ReasonUnknownRegion {
 		t.Errorf("got %s %s/%s", out.Status.Status, out.Status.Verdict, out.Status.VerdictReason)
 	}
-	if out.MayAct || out.Status.Runtime.Plan != nil {
+	if out.MayAct.Has(fleet.TrackRuntime) || out.Status.Runtime.Plan != nil {
 		t.Error("it is acted upon")
 	}
 }

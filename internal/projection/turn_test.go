@@ -12,8 +12,8 @@ import (
 func TestS4_theTurnThatMakesAPlanDoesNothingElse(t *testing.T) { // L43
 	p := play(t, newSim(variant{}))
 	out := p.turn()
-	if !out.Changed() || out.Status.Runtime.Plan == nil || !out.MayAct || len(p.boxes) != 0 {
-		t.Fatalf("changed %v, plan %v, may act %v, containers %v", out.Changed(), brief(out.Status.Runtime.Plan), out.MayAct, p.boxes)
+	if !out.Changed() || out.Status.Runtime.Plan == nil || !out.MayAct.Has(fleet.TrackRuntime) || len(p.boxes) != 0 {
+		t.Fatalf("changed %v, plan %v, may act %v, containers %v", out.Changed(), brief(out.Status.Runtime.Plan), out.MayAct.Has(fleet.TrackRuntime), p.boxes)
 	}
 	if out.Status.Runtime.Plan.Runnable(p.now) != 0 {
 		t.Error("the next turn is not due at once")
@@ -92,7 +92,7 @@ func TestS6_aNewGenerationSupersedesAtTheTaskBoundary(t *testing.T) {
 	p := play(t, newSim(variant{}))
 	p.runs(fleet.TaskCreate)
 	p.declare("v2", "")
-	if out := p.turn(); out.Status.Runtime.Plan == nil || out.Status.Runtime.Plan.Generation != 1 || !out.MayAct {
+	if out := p.turn(); out.Status.Runtime.Plan == nil || out.Status.Runtime.Plan.Generation != 1 || !out.MayAct.Has(fleet.TrackRuntime) {
 		t.Fatal("a running task is abandoned")
 	}
 	p.deployment(fleet.DeploymentPending) // nothing was done for it yet
@@ -354,8 +354,8 @@ func TestG1_aRestartRewritesNothing(t *testing.T) {
 			if first := Decide(in); first.Changed() {
 				t.Errorf("rewritten by the first read: %s", diffText(*p.status, first.Status))
 			}
-			if out.Unsettled != was.Unsettled || out.Pending != was.Pending || out.MayAct {
-				t.Errorf("unsettled %v, pending %v, may act %v", out.Unsettled, out.Pending, out.MayAct)
+			if out.Unsettled != was.Unsettled || out.Pending != was.Pending || out.MayAct.Has(fleet.TrackRuntime) {
+				t.Errorf("unsettled %v, pending %v, may act %v", out.Unsettled, out.Pending, out.MayAct.Has(fleet.TrackRuntime))
 			}
 		})
 	}
@@ -373,11 +373,11 @@ func TestG1_aRestartTakesADestroyUpAndEndsARunningTask(t *testing.T) {
 	st := p.status.Clone()
 	st.Runtime.Plan.Claim(0, p.now.Add(time.Minute))
 	p.status, p.silent = &st, true
-	if out := Decide(p.input()); out.MayAct {
+	if out := Decide(p.input()); out.MayAct.Has(fleet.TrackRuntime) {
 		t.Error("a task that was claimed before the restart is run again before anything was read")
 	}
 	p.silent = false
-	if out := p.turn(); !out.MayAct || out.Status.Runtime.Plan == nil {
+	if out := p.turn(); !out.MayAct.Has(fleet.TrackRuntime) || out.Status.Runtime.Plan == nil {
 		t.Error("a task that was claimed before the restart is not run again")
 	}
 }
@@ -391,8 +391,8 @@ func TestS11_aTaskWhoseProcessIsGoneIsNotRunAgainInAPause(t *testing.T) {
 	}
 	p.paused = true
 	deadline := *p.status.Runtime.Plan.Tasks[p.status.Runtime.Plan.Current()].Deadline
-	if out := p.turn(); out.MayAct || out.Status.Runtime.Plan == nil || !out.Due.Equal(deadline) {
-		t.Errorf("may act %v, plan %s, due %s; want the plan to wait for the task's deadline", out.MayAct, brief(out.Status.Runtime.Plan), out.Due)
+	if out := p.turn(); out.MayAct.Has(fleet.TrackRuntime) || out.Status.Runtime.Plan == nil || !out.Due.Equal(deadline) {
+		t.Errorf("may act %v, plan %s, due %s; want the plan to wait for the task's deadline", out.MayAct.Has(fleet.TrackRuntime), brief(out.Status.Runtime.Plan), out.Due)
 	}
 	p.pass(11*time.Minute).is(fleet.StatusActive, fleet.VerdictHeld, fleet.ReasonPaused)
 	if p.status.Runtime.Plan != nil || p.status.Runtime.Intended == nil || p.box().tag != "v1" {

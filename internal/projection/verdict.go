@@ -25,7 +25,7 @@ func (t *turn) verdict() {
 		s.Verdict, s.VerdictReason = fleet.VerdictStalled, t.stallReason()
 	case s.Status == fleet.StatusFailed:
 		s.Verdict, s.VerdictReason = fleet.VerdictFailed, s.Reason
-	case s.Status == fleet.StatusActive && same && s.PublishedURL == t.in.Desired.URL && !t.latest.Status.Open() && onlyRemovals(s.Runtime.Plan) && s.Settled == t.key() && s.RollOut == nil:
+	case s.Status == fleet.StatusActive && same && s.PublishedURL == t.in.Desired.URL && !t.latest.Status.Open() && onlyRemovals(s.Runtime.Plan) && s.Settled == t.key() && s.RollOut == nil && t.underWay() == "":
 		s.Verdict, s.VerdictReason = fleet.VerdictConverged, ""
 		switch endpoint.Status {
 		case fleet.True:
@@ -68,7 +68,7 @@ func (t *turn) progressReason() fleet.Reason {
 	case t.in.globalRequired() && condition(t.s, fleet.ConditionGlobalEndpointReady).Status != fleet.True:
 		return fleet.ReasonGlobalNotReady
 	default:
-		return fleet.ReasonRollingOut
+		return cmp.Or(t.underWay(), fleet.ReasonRollingOut)
 	}
 }
 

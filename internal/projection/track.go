@@ -1,0 +1,203 @@
+package projection
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// Track is one of the things that a server pursues beside what runs. Each has a plan, attempts
+// and a refusal of its own (fleet.Work), and books that are kept as the runtime's are
+// (books.go). Tracks meet in the gate of P5, in the order of P18 and in the verdict.
+type Track interface {
+	Name() fleet.Track
+	// Look reads what was observed of it against what is desired.
+	Look(in Input) View
+}
+
+// View is what a track has to say of a server.
+type View struct {
+	// Revision names what is desired: attempts and a refusal are counted for one.
+	Revision string
+	// Begun is when the newest read that answered began; zero: none has. Failure is set while
+	// the newest one did not answer (P2).
+	Begun   time.Time
+	Failure *fleet.ReadFailure
+	// Steps bring it nearer to what is desired, and Cause says why it is not; of a server that
+	// goes they bring it to its end. None: nothing differs.
+	Steps []fleet.Effect
+	Cause fleet.Cause
+	// Gate says why the server cannot become active yet; "": it may (P5).
+	Gate fleet.Reason
+	// Gone says that nothing of it is left that has to end before what runs does (P18).
+	Gone bool
+	// Condition says how it is; what keeps it from getting on is added. One without a type is
+	// not shown.
+	Condition fleet.Condition
+}
+
+// Tracks are some of a server's.
+type Tracks []fleet.Track
+
+// Has reports whether the track is one of them.
+func (ts Tracks) Has(track fleet.Track) bool { return slices.Contains(ts, track) }
+
+func (ts Tracks) with(track fleet.Track) Tracks {
+	if ts.Has(track) {
+		return ts
+	}
+	return append(slices.Clone(ts), track)
+}
+
+// beside is a track in one turn.
+type beside struct {
+	books
+	View
+}
+
+// tracks are those beside the runtime, in this turn.
+func (t *turn) tracks() []beside {
+	if len(t.in.Tracks) > 0 && t.views == nil {
+		for _, track := range t.in.Tracks {
+			v := track.Look(t.in)
+			if t.destroying() {
+				v.Revision = "" // nothing is desired
+			}
+			t.views = append(t.views, v)
+		}
+	}
+	var all []beside
+	for i, v := range t.views {
+		name := t.in.Tracks[i].Name()
+		work := t.s.Tracks[name]
+		if work == nil {
+			work = &fleet.Work{} // kept when there is something to keep
+		}
+		all = append(all, beside{books{turn: t, track: name, work: work, is: aside{t, v.Revision}}, v})
+	}
+	return all
+}
+
+// keepWork keeps what the track pursues by now.
+func (b beside) keepWork() {
+	if *b.work != (fleet.Work{}) {
+		*b.s.On(b.track) = *b.work
+	}
+}
+
+// aside is the pursuit of a track.
+type aside struct {
+	*turn
+	revision string
+}
+
+func (a aside) current(p *fleet.Plan) bool {
+	return p.Revision == a.revision && (p.Kind == fleet.PlanDestroy) == a.destroying()
+}
+
+func (aside) fits(*fleet.Plan) bool { return true }
+
+func (a aside) halted(*fleet.Plan) bool { return a.paused() || a.turn.held() }
+
+func (aside) pause() time.Duration { return maxRestart }
+
+// readable reports whether the newest read answered.
+func (b beside) readable() bool { return b.Failure == nil && !b.Begun.IsZero() }
+
+// fresh reports whether it did, and began after every effect of the track's.
+func (b beside) fresh() bool { return b.readable() && b.effectsOver(b.Begun) }
+
+// project keeps the books of the track, unless nothing is known of it (P2).
+func (b beside) project() {
+	defer b.keepWork()
+	if b.in.Opened.Has(b.track) {
+		b.open()
+	}
+	if !b.readable() && !b.destroying() {
+		return
+	}
+	b.work.Intended = nil
+	if b.work.Revision != b.Revision {
+		b.work.Revision, b.work.Refusal, b.work.Course = b.Revision, nil, fleet.Course{}
+	}
+	b.follow(RulePlanAnswers, func() bool { b.answers(); return false })
+	b.follow(RuleS6Supersede, func() bool { b.supersede(); return false })
+	b.follow(RuleS11DropHeld, func() bool { b.dropHeld(); return false })
+	if b.fresh() && b.work.Plan == nil && len(b.Steps) == 0 {
+		b.work.Refusal, b.work.Course = nil, fleet.Course{} // whoever did it: nothing is tried any more (P21)
+	}
+}
+
+// needs adds what the track needs next.
+func (b beside) needs(out *Output) {
+	if b.readable() && !b.is.halted(b.work.Plan) {
+		out.MayAct = out.MayAct.with(b.track)
+	}
+	if b.readable() && b.work.Plan == nil && !b.fresh() {
+		out.NeedFreshRead = out.NeedFreshRead.with(b.track)
+	}
+}
+
+// plan stores the track's next plan, or shows it as intended.
+func (b beside) plan(out *Output) bool {
+	if b.work.Plan != nil || out.Remove || !b.fresh() || b.waits() || len(b.Steps) == 0 {
+		return false
+	}
+	defer b.keepWork()
+	p := &fleet.Plan{Kind: fleet.PlanApply, Cause: b.Cause, Revision: b.Revision, Attempt: b.work.Attempts + 1}
+	if b.destroying() {
+		p.Kind, p.Cause = fleet.PlanDestroy, fleet.CauseDestroy
+	}
+	for _, step := range b.Steps {
+		p.Tasks = append(p.Tasks, fleet.Task{Effect: step})
+	}
+	b.draft(p, fmt.Sprintf("%s-%s", b.track, p.Cause))
+	if b.is.halted(p) {
+		return b.intend(p)
+	}
+	b.store(p)
+	out.MayAct = out.MayAct.with(b.track)
+	return true
+}
+
+// report shows how the track is, with the last answer to what is tried (P21).
+func (b beside) report() {
+	c := b.Condition
+	switch {
+	case c.Type == "":
+	case b.Failure != nil:
+		b.set(c.Type, fleet.Unknown, b.Failure.Reason, b.Failure.Message)
+	case b.Begun.IsZero():
+		b.keep(c.Type, fleet.ReasonNotObservedYet)
+	case b.work.Failing != nil:
+		b.set(c.Type, c.Status, c.Reason, cmp.Or(c.Message+"; ", "")+b.work.Failing.String())
+	default:
+		b.set(c.Type, c.Status, c.Reason, c.Message)
+	}
+}
+
+// tracksGone reports whether all tracks have come to their ends, after which what runs does (P18).
+func (t *turn) tracksGone() bool {
+	return !slices.ContainsFunc(t.tracks(), func(b beside) bool { return !b.Gone || !b.fresh() || b.work.Plan != nil })
+}
+
+// shut says why a track keeps the server from becoming active; "": none does (P5).
+func (t *turn) shut() (reason fleet.Reason) {
+	for _, b := range t.tracks() {
+		reason = cmp.Or(reason, b.Gate)
+	}
+	return reason
+}
+
+// underWay says why a track is not as desired; "": all are, as far as is known.
+func (t *turn) underWay() (reason fleet.Reason) {
+	for _, b := range t.tracks() {
+		if b.work.Plan != nil || b.readable() && len(b.Steps) > 0 {
+			reason = cmp.Or(reason, b.Condition.Reason, fleet.ReasonApplying)
+		}
+	}
+	return reason
+}
