@@ -27,7 +27,7 @@ type Work struct {
 	Course
 	// Revision names what the attempts and the refusal are counted for; of the runtime that
 	// is the status' own, with its generation.
-	Revision string `json:"revision,omitempty"`
+	Revision string `json:"desired_revision,omitempty"`
 	// Plans counts all plans ever stored for the track; it makes task ids new in
 	// each plan (S5).
 	Plans int64 `json:"plans,omitempty"`

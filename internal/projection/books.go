@@ -329,4 +329,3 @@ func (b books) lapsed() bool {
 	task := b.work.Plan.Tasks[b.work.Plan.Current()]
 	return task.Deadline != nil && !task.Deadline.Add(recordedWithin).After(b.in.Now)
 }
-

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -31,7 +30,6 @@ func (r *Reconciler) prev(key fleet.ServerKey, g fleet.Gathered) (_ *fleet.Statu
 	}
 	r.mu.Lock()
 	m, remembered := r.memos[key]
-	a, ended := r.answers[key]
 	r.mu.Unlock()
 	s := g.Status.Clone()
 	switch {
@@ -40,19 +38,24 @@ func (r *Reconciler) prev(key fleet.ServerKey, g fleet.Gathered) (_ *fleet.Statu
 	case g.Try != nil:
 		s = s.Tried(*g.Try)
 	}
-	if ended && claims(s.Runtime.Plan, a.task) {
-		s.Runtime.Plan.Record(s.Runtime.Plan.Current(), a.outcome)
-		return &s, true
+	for _, track := range r.tracks {
+		r.mu.Lock()
+		a, ended := r.answers[work{key, track}]
+		r.mu.Unlock()
+		if p := s.PlanOf(track); ended && claims(p, a.task) {
+			p.Record(p.Current(), a.outcome)
+			answered = true
+		}
 	}
-	return &s, false
+	return &s, answered
 }
 
 // answered reports whether an answer waits to be taken into account.
-func (r *Reconciler) answered(key fleet.ServerKey, s fleet.Status) bool {
+func (r *Reconciler) answered(w work, p *fleet.Plan) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a, ok := r.answers[key]
-	return ok && claims(s.Runtime.Plan, a.task)
+	a, ok := r.answers[w]
+	return ok && claims(p, a.task)
 }
 
 func (r *Reconciler) remember(key fleet.ServerKey, m memo) {
@@ -61,11 +64,13 @@ func (r *Reconciler) remember(key fleet.ServerKey, m memo) {
 	r.memos[key] = m
 }
 
-// open makes the next tries of servers due, after one of the server's key.
-func (r *Reconciler) open(key fleet.ServerKey, due map[fleet.ServerKey]time.Time) {
+// open makes the next tries of tracks due, after one of another's.
+func (r *Reconciler) open(w work, due map[work]time.Time) {
 	r.mu.Lock()
-	delete(r.opened, key)
+	delete(r.opened, w)
 	maps.Copy(r.opened, due)
 	r.mu.Unlock()
-	r.kick(slices.Collect(maps.Keys(due)))
+	for w := range due {
+		r.Kick(w.ServerKey)
+	}
 }

@@ -4,48 +4,52 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
 
-// claim adds to the turn that the plan's current task runs, where it may begin now: the effect
-// does so only after the claim is in the store. Where it may not, its turn comes again, and
-// what was decided is stored as it is.
-func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out projection.Output) (*effect, projection.Output) {
-	if r.answered(key, out.Status) {
-		r.Kick(key) // since this turn has looked
-		return nil, out
+// claim adds to the turn which tasks run: the current one of each track's plan that was there
+// before and may begin now. Effects begin only after their claims are in the store. planned
+// says that a plan is stored by this turn: its first task is claimed by the next.
+func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out projection.Output) (es []*effect, planned bool, _ projection.Output) {
+	for _, track := range r.tracks {
+		w, p := work{key, track}, out.Status.PlanOf(track)
+		switch {
+		case !out.MayAct.Has(track) || !due(p, r.now(), r.isLive(w)) || !r.acts():
+			r.stopWaiting(w, nil)
+		case in.Prev == nil || in.Prev.PlanOf(track) == nil || in.Prev.PlanOf(track).ID != p.ID:
+			planned = true
+		case r.answered(w, p):
+			r.Kick(key) // since this turn has looked
+		default:
+			c := Call{Key: key, Track: track, Region: in.Region, Desired: in.Desired, Task: p.Tasks[p.Current()]}
+			var failed fleet.Reason
+			if f := out.Status.Course(track, p.Cause).Failing; f.Of(c.Task) {
+				failed = f.Reason
+			}
+			if room := r.enter(c, failed); room != nil {
+				out, c.Task = out.Claimed(in, track, r.now().Add(c.Task.Timeout()))
+				es = append(es, &effect{Call: c, room: room})
+			}
+		}
 	}
-	p := out.Status.Runtime.Plan
-	c := Call{Key: key, Region: in.Region, Desired: in.Desired, Task: p.Tasks[p.Current()]}
-	var failed fleet.Reason
-	if f := out.Status.Of(p.Cause).Failing; f.Of(c.Task) {
-		failed = f.Reason
-	}
-	room := r.enter(c, failed)
-	if room == nil {
-		return nil, out
-	}
-	out, c.Task = out.Claimed(in, r.now().Add(c.Task.Timeout()))
-	return &effect{Call: c, room: room}, out
+	return es, planned, out
 }
 
 // enter takes a slot of the room where a task is run, and lets go of those elsewhere. Without
 // one the turn of its server comes again.
 func (r *Reconciler) enter(c Call, failed fleet.Reason) *slots {
 	room := r.room(c.Task, c.Region)
-	r.stopWaiting(c.Key, room)
+	r.stopWaiting(c.work(), room)
 	if room == nil {
 		return nil
 	}
-	if !room.begin(c.Key) {
+	if !room.begin(c.work()) {
 		r.queue.AddAfter(c.Key, noSlotRetry)
 		return nil
 	}
-	if !room.pace.allows(c.Key, subject(c.Task), failed) {
+	if !room.pace.allows(c.work(), subject(c.Task), failed) {
 		room.end()
 		return nil
 	}
@@ -88,7 +92,7 @@ func (r *Reconciler) run(ctx context.Context, e *effect) {
 	} else {
 		r.ends(e, &outcome)
 	}
-	r.open(e.Key, e.room.pace.record(e.Key, subject(task), outcome))
+	r.open(e.work(), e.room.pace.record(e.work(), subject(task), outcome))
 }
 
 // execute returns what the task's executor answers. For one that may be given up nobody waits
@@ -143,9 +147,12 @@ func (r *Reconciler) storeLast(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	r.mu.Lock()
-	keys := slices.Collect(maps.Keys(r.answers))
+	keys := map[fleet.ServerKey]bool{}
+	for w := range r.answers {
+		keys[w.ServerKey] = true
+	}
 	r.mu.Unlock()
-	for _, key := range keys {
+	for key := range keys {
 		if !r.leads() {
 			return // whoever leads now runs the tasks again
 		}
@@ -182,14 +189,14 @@ type effect struct {
 	record func(fleet.Outcome) // stores the answer, nil where a turn does
 }
 
-// begins notes an effect; false: another one of its server is under way.
+// begins notes an effect; false: another one of its track is under way.
 func (r *Reconciler) begins(e *effect) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if is := r.live[e.Key]; is != nil {
+	if is := r.live[e.work()]; is != nil {
 		return is == e
 	}
-	r.live[e.Key] = e
+	r.live[e.work()] = e
 	return true
 }
 
@@ -199,20 +206,23 @@ func (r *Reconciler) ends(e *effect, o *fleet.Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o != nil {
-		r.answers[e.Key] = answer{e.Task, *o}
+		r.answers[e.work()] = answer{e.Task, *o}
 	}
-	if r.live[e.Key] == e {
-		delete(r.live, e.Key)
+	if r.live[e.work()] == e {
+		delete(r.live, e.work())
 	}
 }
 
-// cutShort ends the server's task if it may be given up and the stored plan claims it no more:
-// something else is wanted by now (S6).
-func (r *Reconciler) cutShort(key fleet.ServerKey, p *fleet.Plan) {
+// cutShort ends the tasks of a server that may be given up and that no stored plan claims any
+// more: something else is wanted by now (S6).
+func (r *Reconciler) cutShort(key fleet.ServerKey, s fleet.Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.live[key]; e != nil && e.Task.Cancellable() && !claims(p, e.Task) {
-		e.cancel()
-		delete(r.live, key)
+	for _, track := range r.tracks {
+		w := work{key, track}
+		if e := r.live[w]; e != nil && e.Task.Cancellable() && !claims(s.PlanOf(track), e.Task) {
+			e.cancel()
+			delete(r.live, w)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -22,10 +23,19 @@ type Executor interface {
 // Call is a claimed task, with what it is for.
 type Call struct {
 	Key     fleet.ServerKey
+	Track   fleet.Track
 	Region  fleet.Region
 	Desired fleet.Desired
 	Task    fleet.Task
 }
+
+// work is what one track of a server pursues.
+type work struct {
+	fleet.ServerKey
+	track fleet.Track
+}
+
+func (c Call) work() work { return work{c.Key, c.Track} }
 
 // sites runs what is done at the sites of servers.
 type sites struct{ r *Reconciler }
@@ -62,7 +72,8 @@ func (r *Reconciler) room(task fleet.Task, region fleet.Region) *slots {
 	defer r.mu.Unlock()
 	s := r.rooms[at]
 	if s == nil {
-		s = &slots{kick: r.Kick, pace: pace{now: r.now, later: r.queue.AddAfter}}
+		later := func(w work, d time.Duration) { r.queue.AddAfter(w.ServerKey, d) }
+		s = &slots{kick: func(w work) { r.Kick(w.ServerKey) }, pace: pace{now: r.now, later: later}}
 		r.rooms[at] = s
 	}
 	return s
@@ -75,29 +86,36 @@ func (r *Reconciler) everyRoom() []*slots {
 	return slices.Collect(maps.Values(r.rooms))
 }
 
-// stopWaiting gives on what slots the server waits for or was woken for, but in the room where it
+// stopWaiting gives on what slots a track waits for or was woken for, but in the room where it
 // goes on waiting.
-func (r *Reconciler) stopWaiting(key fleet.ServerKey, but *slots) {
+func (r *Reconciler) stopWaiting(w work, but *slots) {
 	for _, s := range r.everyRoom() {
 		if s != but {
-			s.stopWaiting(key)
+			s.stopWaiting(w)
 		}
+	}
+}
+
+// stopAllWaiting gives on the slots of all tracks of a server.
+func (r *Reconciler) stopAllWaiting(key fleet.ServerKey) {
+	for _, track := range r.tracks {
+		r.stopWaiting(work{key, track}, nil)
 	}
 }
 
 // slots bound the effects that are under way at once in a room (P19). Who waits keeps its place until it
 // begins or its turn ends otherwise: the slot that it was woken for is then the next one's.
 type slots struct {
-	kick func(fleet.ServerKey)
+	kick func(work)
 	pace pace // of the tries that have slots
 
 	mu     sync.Mutex
 	taken  int
-	queued []fleet.ServerKey // want one, and have not begun
+	queued []work // want one, and have not begun
 }
 
 // begin takes up a slot until end. Without one the server's turn is due when there is some.
-func (s *slots) begin(key fleet.ServerKey) bool {
+func (s *slots) begin(key work) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.taken == effectsAtOnce {
@@ -106,7 +124,7 @@ func (s *slots) begin(key fleet.ServerKey) bool {
 		}
 		return false
 	}
-	s.queued = slices.DeleteFunc(s.queued, func(k fleet.ServerKey) bool { return k == key })
+	s.queued = slices.DeleteFunc(s.queued, func(k work) bool { return k == key })
 	s.taken++
 	return true
 }
@@ -118,7 +136,7 @@ func (s *slots) end() {
 	s.wake()
 }
 
-func (s *slots) stopWaiting(key fleet.ServerKey) {
+func (s *slots) stopWaiting(key work) {
 	s.pace.stopWaiting(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,7 +40,7 @@ func (r *Reconciler) observers(at site) []Observer {
 // before the last effect may have landed would not.
 func lookNow(in projection.Input, out projection.Output) bool {
 	until := out.Status.Runtime.EffectsUntil
-	return out.NeedFreshRead && (until == nil || !until.After(in.Now))
+	return out.NeedFreshRead.Has(fleet.TrackRuntime) && (until == nil || !until.After(in.Now))
 }
 
 // ObserveNow waits for one turn of the server that began after the call, with a fresh
@@ -141,7 +141,7 @@ func (r *Reconciler) Waits(key fleet.ServerKey) string {
 	}
 	n := 0
 	for _, s := range r.everyRoom() {
-		n = max(n, s.pace.waiting(key))
+		n = max(n, s.pace.waiting(work{key, fleet.TrackRuntime}))
 	}
 	if n == 0 {
 		return ""

@@ -59,7 +59,7 @@ func (n *namespace) sweepOnce(ctx context.Context) error {
 	}
 	begun := 0
 	for _, o := range stored {
-		if r.isLive(o.Server) {
+		if r.isLive(work{o.Server, fleet.TrackRuntime}) {
 			continue
 		}
 		region, wanted, err := n.deletes(ctx, o.Server.Region)
@@ -113,7 +113,7 @@ func (n *namespace) planEnds(ctx context.Context, lost map[string]fleet.KubeInst
 func (n *namespace) end(ctx context.Context, o fleet.Orphan, region fleet.Region) (err error) {
 	r, i, doc := n.cluster.r, o.Plan.Current(), n.bare(o.Name)
 	task := o.Plan.Claim(i, r.now().Add(o.Plan.Tasks[i].Timeout()))
-	e := &effect{Call: Call{Key: o.Server, Region: region.WithDefaults(), Desired: fleet.Desired{Kubernetes: &doc}, Task: task}}
+	e := &effect{Call: Call{Key: o.Server, Track: fleet.TrackRuntime, Region: region.WithDefaults(), Desired: fleet.Desired{Kubernetes: &doc}, Task: task}}
 	if !r.begins(e) {
 		return nil
 	}

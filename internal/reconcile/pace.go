@@ -21,7 +21,7 @@ const (
 // first success ends that, and all are due at once. What has not failed yet is never paced.
 type pace struct {
 	now   func() time.Time
-	later func(fleet.ServerKey, time.Duration) // makes a turn due
+	later func(work, time.Duration) // makes a turn due
 
 	mu      sync.Mutex
 	streaks map[tried]map[fleet.Reason]*streak
@@ -30,7 +30,7 @@ type pace struct {
 
 // firsts are the first tries of what fails for others, each with its time.
 type firsts struct {
-	at   map[fleet.ServerKey]time.Time
+	at   map[work]time.Time
 	next time.Time
 }
 
@@ -42,12 +42,12 @@ type tried struct {
 
 // streak is one answer that came again and again, without a success in between.
 type streak struct {
-	failing map[fleet.ServerKey]time.Time // that got it, and when last
-	waiting []fleet.ServerKey             // in the order of their tries
-	waits   map[fleet.ServerKey]bool      // of those in waiting; the others want no try now
-	next    time.Time                     // when the next round begins
-	left    int                           // tries of this round
-	pause   time.Duration                 // after this round
+	failing map[work]time.Time // that got it, and when last
+	waiting []work             // in the order of their tries
+	waits   map[work]bool      // of those in waiting; the others want no try now
+	next    time.Time          // when the next round begins
+	left    int                // tries of this round
+	pause   time.Duration      // after this round
 }
 
 // subject is what a task tries.
@@ -61,7 +61,7 @@ func subject(task fleet.Task) tried {
 
 // allows reports whether the server may try now what failed before with that reason, "" where it
 // did not. Where it may not, its turn is due when it may.
-func (p *pace) allows(key fleet.ServerKey, w tried, failed fleet.Reason) bool {
+func (p *pace) allows(key work, w tried, failed fleet.Reason) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
@@ -93,13 +93,13 @@ func (p *pace) allows(key fleet.ServerKey, w tried, failed fleet.Reason) bool {
 }
 
 // mayFirst is may for what did not fail for the server before.
-func (p *pace) mayFirst(key fleet.ServerKey, w tried, now time.Time) bool {
+func (p *pace) mayFirst(key work, w tried, now time.Time) bool {
 	if p.fails(w) == 0 {
 		return true
 	}
 	f := p.firsts[w]
 	if f == nil {
-		f = &firsts{at: map[fleet.ServerKey]time.Time{}}
+		f = &firsts{at: map[work]time.Time{}}
 		if p.firsts == nil {
 			p.firsts = map[tried]*firsts{}
 		}
@@ -131,7 +131,7 @@ func (p *pace) fails(w tried) (n int) {
 }
 
 // wake makes the turns due, for the next round, of those who waited longest.
-func (s *streak) wake(later func(fleet.ServerKey, time.Duration), now time.Time) {
+func (s *streak) wake(later func(work, time.Duration), now time.Time) {
 	n := 0
 	kept := s.waiting[:0]
 	for i, key := range s.waiting {
@@ -150,7 +150,7 @@ func (s *streak) wake(later func(fleet.ServerKey, time.Duration), now time.Time)
 }
 
 // stopWaiting says that the server wants no try now: another one has its place.
-func (p *pace) stopWaiting(key fleet.ServerKey) {
+func (p *pace) stopWaiting(key work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, of := range p.streaks {
@@ -169,11 +169,11 @@ func (p *pace) stopWaiting(key fleet.ServerKey) {
 // record takes an answer into account. It returns when the next try is due of the servers for
 // all of which failed what has succeeded for one: at once, but once a minute at most, for where
 // some fail and others succeed that comes all the time.
-func (p *pace) record(key fleet.ServerKey, w tried, o fleet.Outcome) (due map[fleet.ServerKey]time.Time) {
+func (p *pace) record(key work, w tried, o fleet.Outcome) (due map[work]time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o.Class == fleet.ClassOK {
-		due = map[fleet.ServerKey]time.Time{}
+		due = map[work]time.Time{}
 		for _, s := range p.streaks[w] {
 			if len(s.failing) >= sameAnswers {
 				for k, at := range s.failing {
@@ -203,7 +203,7 @@ func (p *pace) record(key fleet.ServerKey, w tried, o fleet.Outcome) (due map[fl
 	}
 	s := p.streaks[w][o.Reason]
 	if s == nil {
-		s = &streak{failing: map[fleet.ServerKey]time.Time{}, waits: map[fleet.ServerKey]bool{}}
+		s = &streak{failing: map[work]time.Time{}, waits: map[work]bool{}}
 		p.streaks[w][o.Reason] = s
 	}
 	s.failing[key] = p.now()
@@ -212,7 +212,7 @@ func (p *pace) record(key fleet.ServerKey, w tried, o fleet.Outcome) (due map[fl
 
 // waiting says how many servers wait for the tries of others, or fail where it is not tried yet,
 // where this one is one of those who wait.
-func (p *pace) waiting(key fleet.ServerKey) (n int) {
+func (p *pace) waiting(key work) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, of := range p.streaks {

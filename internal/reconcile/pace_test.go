@@ -11,10 +11,12 @@ import (
 // A turn that comes early takes the place of the one that a wait has made due: the queue keeps
 // the earlier of two. So each refusal makes one due.
 func TestG12_whoAsksTooEarlyIsCalledAgain(t *testing.T) {
-	now, called := time.Now(), map[fleet.ServerKey]int{}
-	p := pace{now: func() time.Time { return now }, later: func(k fleet.ServerKey, _ time.Duration) { called[k]++ }}
+	now, called := time.Now(), map[work]int{}
+	p := pace{now: func() time.Time { return now }, later: func(k work, _ time.Duration) { called[k]++ }}
 	w := tried{kind: fleet.TaskPull, registry: "registry.example.com"}
-	name := func(i int) fleet.ServerKey { return fleet.ServerKey{Account: fmt.Sprintf("s%02d", i), Region: "eu"} }
+	name := func(i int) work {
+		return work{ServerKey: fleet.ServerKey{Account: fmt.Sprintf("s%02d", i), Region: "eu"}}
+	}
 	for i := range triesAtOnce + 1 {
 		p.record(name(i), w, fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed})
 	}
@@ -33,10 +35,12 @@ func TestG12_whoAsksTooEarlyIsCalledAgain(t *testing.T) {
 // First tries of what fails for others have a time each, in the order in which they asked; with
 // a success all of them may begin, and who gives up takes nobody's.
 func TestG12_firstTriesFollowEachOtherUntilOneSucceeds(t *testing.T) {
-	now, called := time.Now(), map[fleet.ServerKey]time.Duration{}
-	p := pace{now: func() time.Time { return now }, later: func(k fleet.ServerKey, d time.Duration) { called[k] = d }}
+	now, called := time.Now(), map[work]time.Duration{}
+	p := pace{now: func() time.Time { return now }, later: func(k work, d time.Duration) { called[k] = d }}
 	w, other := tried{kind: fleet.TaskPull, registry: "registry.example.com"}, tried{kind: fleet.TaskPull, registry: "other.example.com"}
-	name := func(i int) fleet.ServerKey { return fleet.ServerKey{Account: fmt.Sprintf("s%02d", i), Region: "eu"} }
+	name := func(i int) work {
+		return work{ServerKey: fleet.ServerKey{Account: fmt.Sprintf("s%02d", i), Region: "eu"}}
+	}
 	failed := fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed}
 	for i := range sameAnswers {
 		if !p.allows(name(i), w, "") {

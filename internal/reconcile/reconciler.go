@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 )
 
 // Store is what turns read and write.
@@ -86,6 +87,7 @@ type Config struct {
 	Environment fleet.Environment
 	Store       Store
 	Probes      Probes
+	Tracks      []projection.Track          // that servers pursue beside what runs
 	Observers   []Observer                  // of what else servers have
 	Executors   map[fleet.Executor]Executor // of effects that are at no site
 	Leadership  Leadership                  // nil: nobody else acts
@@ -136,19 +138,20 @@ type Reconciler struct {
 	clusters  map[string]*cluster
 	others    []Observer // of what is at no site
 	executors map[fleet.Executor]Executor
+	tracks    []fleet.Track // all, the runtime first
 	admission *admission
 
 	mu      sync.Mutex
 	rooms   map[room]*slots                     // where tasks have been run
-	live    map[fleet.ServerKey]*effect         // the task that runs in this process
+	live    map[work]*effect                    // the task that runs in this process
 	known   map[fleet.ServerKey]location        // of each server that had a turn
 	names   map[targetName]fleet.ServerKey      // whose instance or container bears it
 	adopted map[string]fleet.ServerKey          // by container id
 	waiters map[fleet.ServerKey][]chan struct{} // for a turn that begins from now on
 	giving  map[fleet.ServerKey]bool            // wait for a declaration's end to give hosts back
 	memos   map[fleet.ServerKey]memo            // what is known beyond the store
-	answers map[fleet.ServerKey]answer          // that no turn has taken into account
-	opened  map[fleet.ServerKey]time.Time       // from when on the next try is due, for that of another one has succeeded
+	answers map[work]answer                     // that no turn has taken into account
+	opened  map[work]time.Time                  // from when on the next try is due, for that of another one has succeeded
 
 	running context.Context // of Run; nil: nothing may begin
 	work    sync.WaitGroup  // what Run waits for, but tasks
@@ -184,18 +187,22 @@ func New(cfg Config) *Reconciler {
 		others:    append([]Observer{endpoints{cfg.Probes}}, cfg.Observers...),
 		admission: newAdmission(),
 		rooms:     map[room]*slots{},
-		live:      map[fleet.ServerKey]*effect{},
+		live:      map[work]*effect{},
 		known:     map[fleet.ServerKey]location{},
 		names:     map[targetName]fleet.ServerKey{},
 		adopted:   map[string]fleet.ServerKey{},
 		waiters:   map[fleet.ServerKey][]chan struct{}{},
 		giving:    map[fleet.ServerKey]bool{},
 		memos:     map[fleet.ServerKey]memo{},
-		answers:   map[fleet.ServerKey]answer{},
-		opened:    map[fleet.ServerKey]time.Time{},
+		answers:   map[work]answer{},
+		opened:    map[work]time.Time{},
+		tracks:    []fleet.Track{fleet.TrackRuntime},
 	}
 	r.executors = map[fleet.Executor]Executor{fleet.ExecutorImages: sites{r}, fleet.ExecutorEngine: sites{r}, fleet.ExecutorCluster: sites{r}}
 	maps.Copy(r.executors, cfg.Executors)
+	for _, track := range cfg.Tracks {
+		r.tracks = append(r.tracks, track.Name())
+	}
 	for name, rt := range cfg.Runtimes {
 		r.endpoints[name] = newEndpoint(name, rt, r)
 	}
@@ -323,7 +330,7 @@ func (r *Reconciler) take(ctx context.Context, key fleet.ServerKey) {
 		return
 	}
 	r.await(key, waiting...) // for a turn that succeeds
-	r.stopWaiting(key, nil)  // it asks again, and keeps nobody waiting until then
+	r.stopAllWaiting(key)    // it asks again, and keeps nobody waiting until then
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, errLocked):

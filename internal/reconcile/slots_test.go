@@ -9,10 +9,10 @@ import (
 )
 
 func TestP19_aSlotIsNotLostToWhoNoLongerWantsIt(t *testing.T) {
-	var woken []fleet.ServerKey
-	s := slots{kick: func(k fleet.ServerKey) { woken = append(woken, k) }}
-	name := func(what string, i int) fleet.ServerKey {
-		return fleet.ServerKey{Account: fmt.Sprintf("%s%02d", what, i), Region: "eu"}
+	var woken []work
+	s := slots{kick: func(k work) { woken = append(woken, k) }}
+	name := func(what string, i int) work {
+		return work{ServerKey: fleet.ServerKey{Account: fmt.Sprintf("%s%02d", what, i), Region: "eu"}}
 	}
 	for i := range effectsAtOnce {
 		if !s.begin(name("busy", i)) {
@@ -25,17 +25,17 @@ func TestP19_aSlotIsNotLostToWhoNoLongerWantsIt(t *testing.T) {
 		}
 	}
 	s.end() // the first is paused by now
-	if want := []fleet.ServerKey{name("waits", 0)}; !slices.Equal(woken, want) {
+	if want := []work{name("waits", 0)}; !slices.Equal(woken, want) {
 		t.Fatalf("woken %v, want %v", woken, want)
 	}
 	woken = nil
 	s.stopWaiting(name("waits", 0))
-	if want := []fleet.ServerKey{name("waits", 1)}; !slices.Equal(woken, want) {
+	if want := []work{name("waits", 1)}; !slices.Equal(woken, want) {
 		t.Fatalf("woken %v, want %v", woken, want)
 	}
 	woken = nil
 	s.end() // before the one that was woken begins
-	if want := []fleet.ServerKey{name("waits", 1), name("waits", 2)}; !slices.Equal(woken, want) {
+	if want := []work{name("waits", 1), name("waits", 2)}; !slices.Equal(woken, want) {
 		t.Fatalf("woken %v, want %v", woken, want)
 	}
 	if !s.begin(name("waits", 2)) || !s.begin(name("waits", 1)) || len(s.queued) != 0 {
@@ -45,10 +45,10 @@ func TestP19_aSlotIsNotLostToWhoNoLongerWantsIt(t *testing.T) {
 }
 
 func TestP19_whoFindsItsSlotTakenKeepsItsPlace(t *testing.T) {
-	var woken []fleet.ServerKey
-	s := slots{kick: func(k fleet.ServerKey) { woken = append(woken, k) }}
-	name := func(what string, i int) fleet.ServerKey {
-		return fleet.ServerKey{Account: fmt.Sprintf("%s%02d", what, i), Region: "eu"}
+	var woken []work
+	s := slots{kick: func(k work) { woken = append(woken, k) }}
+	name := func(what string, i int) work {
+		return work{ServerKey: fleet.ServerKey{Account: fmt.Sprintf("%s%02d", what, i), Region: "eu"}}
 	}
 	for i := range effectsAtOnce {
 		s.begin(name("busy", i))
@@ -65,7 +65,7 @@ func TestP19_whoFindsItsSlotTakenKeepsItsPlace(t *testing.T) {
 	}
 	woken = nil
 	s.end()
-	if want := []fleet.ServerKey{name("waits", 0)}; !slices.Equal(woken, want) {
+	if want := []work{name("waits", 0)}; !slices.Equal(woken, want) {
 		t.Errorf("woken %v, want %v", woken, want)
 	}
 }

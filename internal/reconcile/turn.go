@@ -37,45 +37,48 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	if err != nil {
 		return fmt.Errorf("gather %s: %w", key, err)
 	}
-	wanted := out.MayAct && due(out.Status.Runtime.Plan, r.now(), r.isLive(key)) && r.acts()
-	planned := wanted && (in.Prev == nil || in.Prev.Runtime.Plan == nil || in.Prev.Runtime.Plan.ID != out.Status.Runtime.Plan.ID)
-	var e *effect
-	if wanted && !planned {
-		e, out = r.claim(key, in, out)
-	}
+	effects, planned, out := r.claim(key, in, out)
 	begun := false
 	defer func() {
-		if e != nil && !begun {
-			e.room.end()
+		for _, e := range effects {
+			if !begun {
+				e.room.end()
+			}
 		}
 	}()
-	if err := r.store(ctx, key, g, out, e != nil, unlockedAt); err != nil {
+	if err := r.store(ctx, key, g, out, len(effects) > 0, unlockedAt); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	if in.Opened && !r.opened[key].After(in.Now) {
-		delete(r.opened, key)
-	}
-	if a, ok := r.answers[key]; ok && !claims(out.Status.Runtime.Plan, a.task) {
-		delete(r.answers, key)
-	}
-	r.mu.Unlock()
-	r.cutShort(key, out.Status.Runtime.Plan)
+	r.settle(key, in, out.Status)
+	r.cutShort(key, out.Status)
 	if out.Remove {
 		r.forget(key)
 		return nil
 	}
 	r.afterwards(key, in, out)
-	switch {
-	case e != nil:
-		begun = true
+	begun = true
+	for _, e := range effects {
 		r.begin(e)
-	case !wanted:
-		r.stopWaiting(key, nil)
-	case planned:
+	}
+	if planned {
 		r.Kick(key) // a stored plan with a runnable task makes the next turn due at once (S4)
 	}
 	return nil
+}
+
+// settle forgets what a turn that was stored has taken into account.
+func (r *Reconciler) settle(key fleet.ServerKey, in projection.Input, s fleet.Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, track := range r.tracks {
+		w := work{key, track}
+		if in.Opened.Has(track) && !r.opened[w].After(in.Now) {
+			delete(r.opened, w)
+		}
+		if a, ok := r.answers[w]; ok && !claims(s.PlanOf(track), a.task) {
+			delete(r.answers, w)
+		}
+	}
 }
 
 // store stores what a turn decided, in one write, or in none: of a try that is nothing new only
@@ -155,8 +158,10 @@ func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out pr
 	}
 	next := out.Due
 	r.mu.Lock()
-	if at, ok := r.opened[key]; ok && (next.IsZero() || at.Before(next)) {
-		next = at
+	for _, track := range r.tracks {
+		if at, ok := r.opened[work{key, track}]; ok && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 	}
 	r.mu.Unlock()
 	if !next.IsZero() {
@@ -166,11 +171,14 @@ func (r *Reconciler) afterwards(key fleet.ServerKey, in projection.Input, out pr
 
 // gather puts together what is known of the server.
 func (r *Reconciler) gather(key fleet.ServerKey, g fleet.Gathered) projection.Input {
-	in := projection.Input{Now: r.now(), Intent: g.Intent, AliasPeriod: r.cfg.AliasPeriod, Trace: r.log.IsTrace()}
+	in := projection.Input{Now: r.now(), Intent: g.Intent, Tracks: r.cfg.Tracks, AliasPeriod: r.cfg.AliasPeriod, Trace: r.log.IsTrace()}
 	in.Prev, in.Answered = r.prev(key, g)
 	r.mu.Lock()
-	opened, ok := r.opened[key]
-	in.Opened = ok && !opened.After(in.Now)
+	for _, track := range r.tracks {
+		if at, ok := r.opened[work{key, track}]; ok && !at.After(in.Now) {
+			in.Opened = append(in.Opened, track)
+		}
+	}
 	r.mu.Unlock()
 	if g.Latest != nil {
 		in.Latest = *g.Latest
@@ -300,14 +308,16 @@ func (r *Reconciler) forget(key fleet.ServerKey) {
 		o.Follow(projection.Input{Intent: fleet.Intent{Server: fleet.Server{Account: key.Account, Region: key.Region}}}, projection.Output{})
 	}
 	r.kick(r.admission.forget(key))
-	r.stopWaiting(key, nil)
+	r.stopAllWaiting(key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forgetNames(key)
 	delete(r.known, key)
 	delete(r.memos, key)
-	delete(r.answers, key)
-	delete(r.opened, key)
+	for _, track := range r.tracks {
+		delete(r.answers, work{key, track})
+		delete(r.opened, work{key, track})
+	}
 }
 
 func (r *Reconciler) location(key fleet.ServerKey) location {
@@ -328,10 +338,10 @@ func (r *Reconciler) countHeld() {
 
 func (r *Reconciler) now() time.Time { return r.cfg.Now().UTC().Round(0) }
 
-func (r *Reconciler) isLive(key fleet.ServerKey) bool {
+func (r *Reconciler) isLive(w work) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.live[key] != nil
+	return r.live[w] != nil
 }
 
 // logEvents logs the events of a turn.

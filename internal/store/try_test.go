@@ -19,7 +19,7 @@ func TestG12_aClaimBelongsToOneStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := gather(t, r, acme)
-	claim := fleet.TryWrite{Key: acme, IntentRevision: g.IntentRevision, Try: fleet.Try{Status: g.StatusRevision, Tries: 1}}
+	claim := fleet.TryWrite{Key: acme, IntentRevision: g.IntentRevision, Try: fleet.Try{Status: g.StatusRevision, Claim: fleet.Claim{Tries: 1}}}
 	revision := must[int64](t)(r.CommitTry(ctx, claim))
 	if _, err := r.CommitTry(ctx, claim); !kv.IsConflict(err) {
 		t.Errorf("a second claim in the place of the same one: %v", err)
