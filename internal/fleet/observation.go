@@ -9,6 +9,9 @@ type Observation struct {
 	Published ProbeObservation // of the published url, where it differs from the declared one
 	Global    ProbeObservation // of the declared global url, where the region declares one
 	Ownership OwnershipObservation
+	// Tracks are what the observers of tracks beside the runtime saw, each in its track's own
+	// type.
+	Tracks map[Track]any
 }
 
 // InstanceObservation is the newest read of a server's instance.

@@ -19,6 +19,7 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 	if !s.lag && !s.silent && !s.asked {
 		s.look()
 	}
+	s.lookAtToy()
 	in := s.input()
 	in.without = x.without
 	out := Decide(in)
@@ -49,6 +50,9 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 			}
 			return what, false
 		}
+	}
+	if out.MayAct.Has(toyName) && s.toyActs() {
+		return "the toy's task", false
 	}
 	if out.NeedFreshRead.Has(fleet.TrackRuntime) && (s.lag || s.kube) && (s.status.Runtime.EffectsUntil == nil || !s.status.Runtime.EffectsUntil.After(s.now)) && !s.unreadable {
 		s.refresh()
@@ -314,6 +318,9 @@ func (s *sim) ended() bool {
 		return s.removed
 	}
 	d := s.desired()
+	if s.toy && s.mark != s.intent.ImageTag {
+		return false
+	}
 	if s.status == nil || s.status.Verdict != fleet.VerdictConverged || s.status.Status != fleet.StatusActive ||
 		s.status.ServingImageTag != s.intent.ImageTag || s.status.PublishedURL != d.URL || s.latest.Status.Open() ||
 		s.status.Runtime.Plan != nil || s.status.Admitted || s.late != nil {
@@ -377,6 +384,7 @@ func starts(v variant) []*node {
 type efforts struct {
 	depth     int // disturbances, of any kind
 	bothDepth int // those of a server with two services and a global host
+	toyDepth  int // those of a server with a track beside the runtime
 	turns     int // of every combination in each world, before it heals
 	worlds    int // in which every combination is tried
 	// kubeWorlds are those of a KuraInstance, of which there are more combinations.
@@ -394,6 +402,8 @@ func TestExploration_everyStateHeals(t *testing.T) {
 		{"two services and a global host", variant{helper: true, ports: true, global: true}, effort.bothDepth},
 		{"a KuraInstance", variant{kube: true}, effort.depth},
 		{"a KuraInstance and a global host", variant{kube: true, global: true}, effort.bothDepth},
+		{"one service and a toy track", variant{toy: true}, effort.toyDepth},
+		{"a KuraInstance and a toy track", variant{kube: true, toy: true}, effort.toyDepth},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

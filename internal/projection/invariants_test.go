@@ -33,6 +33,7 @@ var knownReasons = func() map[fleet.ConditionType]map[fleet.Reason]bool {
 func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	x.turns++
 	st := out.Status
+	x.apart(s, in, out)
 	prev := fleet.Status{Status: fleet.StatusProvisioning}
 	if in.Prev != nil {
 		prev = *in.Prev

@@ -50,6 +50,9 @@ func (s *sim) key() []byte {
 	if s.kube {
 		s.kubeKey(w, d)
 	}
+	if s.toy {
+		s.toyKey(w, passed)
+	}
 	box := func(name string, tag, dig string, state fleet.ContainerState, foreign bool) {
 		digest := "other"
 		for _, doc := range d.Containers.Services {

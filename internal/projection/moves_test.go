@@ -75,6 +75,9 @@ func moves(v variant) []move {
 	for _, r := range probeReasons {
 		ms = append(ms, set("the endpoint: "+string(r), func(s *sim) { s.endpoint = r }))
 	}
+	if v.toy {
+		ms = append(ms, toyMoves(set)...)
+	}
 	if v.kube {
 		return append(ms, kubeMoves(set)...)
 	}

@@ -39,6 +39,7 @@ type sim struct {
 	events  []fleet.Event
 
 	cluster // of a Kubernetes region
+	toyWorld
 
 	seen      []fleet.Container // the newest listing, which may be older than the world
 	seenBegun time.Time
@@ -53,6 +54,7 @@ type variant struct {
 	ports  bool // and both have fixed ports, which the second document exchanges
 	global bool // a global host
 	kube   bool // a KuraInstance and not containers
+	toy    bool // a track beside the runtime
 }
 
 // faults are what is not as it should be; the zero value is a healthy world.
@@ -72,6 +74,7 @@ type faults struct {
 	noStart    bool // what is declared cannot be started, unless it served before
 	lag        bool // listings are older than the world, until a fresh one is asked for
 	kubeFaults
+	toyFaults
 }
 
 const unanswered fleet.Class = "unanswered"
@@ -221,6 +224,7 @@ func (s *sim) input() Input {
 	if s.silent {
 		return in
 	}
+	s.seesToy(&in)
 	in.Seen.Instance = fleet.InstanceObservation{Begun: s.seenBegun, Containers: s.seen, Resource: s.seenObj, Direct: s.asked}
 	if s.seenFails {
 		in.Seen.Instance.Unreadable = &fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: "refused", Since: s.now, Count: 1}

@@ -196,7 +196,7 @@ func (t *turn) shut() (reason fleet.Reason) {
 func (t *turn) underWay() (reason fleet.Reason) {
 	for _, b := range t.tracks() {
 		if b.work.Plan != nil || b.readable() && len(b.Steps) > 0 {
-			reason = cmp.Or(reason, b.Condition.Reason, fleet.ReasonApplying)
+			reason = cmp.Or(reason, b.Condition.Reason, fleet.ReasonRollingOut)
 		}
 	}
 	return reason
