@@ -192,11 +192,14 @@ func (t *turn) shut() (reason fleet.Reason) {
 	return reason
 }
 
-// underWay says why a track is not as desired; "": all are, as far as is known.
+// underWay says why a track is not known to be as desired; "": all were when last seen.
 func (t *turn) underWay() (reason fleet.Reason) {
 	for _, b := range t.tracks() {
-		if b.work.Plan != nil || b.readable() && len(b.Steps) > 0 {
+		switch {
+		case b.work.Plan != nil || b.readable() && len(b.Steps) > 0:
 			reason = cmp.Or(reason, b.Condition.Reason, fleet.ReasonRollingOut)
+		case b.work.Revision != b.Revision:
+			reason = cmp.Or(reason, fleet.ReasonNotObservedYet)
 		}
 	}
 	return reason

@@ -43,6 +43,7 @@ type options struct {
 	onRead     func(read func() error) error // of a cluster: lists and single reads
 	onIdentify func() error                  // before it is stored which namespace was observed
 	onOrphan   func(fleet.ServerKey)         // before the store has the last word on one
+	tracks     []projection.Track
 	observers  []reconcile.Observer
 	executors  func(*kurad) map[fleet.Executor]reconcile.Executor
 	newPort    func(context.Context, fleet.Gathered, fleet.PortMove) (int, error)
@@ -78,7 +79,7 @@ func (w *world) start(o options) *kurad {
 		log = hclog.NewNullLogger()
 	}
 	k.loop = reconcile.New(reconcile.Config{
-		Environment: w.env, Store: daemonStore{k}, Probes: watcher, Observers: o.observers, Executors: executors, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, NewPort: o.newPort, OrphanPeriod: time.Minute, Log: log,
+		Environment: w.env, Store: daemonStore{k}, Probes: watcher, Tracks: o.tracks, Observers: o.observers, Executors: executors, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, NewPort: o.newPort, OrphanPeriod: time.Minute, Log: log,
 		ReadFailure: func(err error) fleet.ReadFailure {
 			return fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: err.Error()}
 		},
