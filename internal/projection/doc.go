@@ -7,9 +7,10 @@
 //	  │      observation, holds, now
 //	  ▼
 //	Project  look at the observation                                  runtime.go, containers.go, kube.go
-//	  │      bookkeeping: a new key, outcomes of tasks, what a plan     rules.go, answers.go, deployment.go,
-//	  │      lives through, what was seen, what a controller has shown  kube_rollout.go
+//	  │      bookkeeping: a new key, outcomes of tasks, what a plan     rules.go, books.go, answers.go,
+//	  │      lives through, what was seen, what a controller has shown  deployment.go, kube_rollout.go
 //	  │      the rules in the order of P1                               rules.go, endpoint.go
+//	  │      what is pursued beside what runs                           track.go, books.go
 //	  │      holds, due times                                           project.go, clock.go
 //	  ▼
 //	Plan     nothing, or the steps that bring the server nearer         plan.go, containers.go, kube.go
@@ -39,6 +40,8 @@
 //     agrees with the conditions; what was stored, fed back, changes nothing; no plan while
 //     unreadable, held or not fresh, no effect that was not stored; a turn that waits for
 //     time says when (the same two)
+//   - a track makes no difference to what runs, nor that to a track, but for the order of P18
+//     and what has settled (TestExploration_everyStateHeals, with a toy track)
 //   - each rule matters: to drop any one is noticed (TestExploration_noticesEveryDroppedRule)
 //   - what decided can be traced, and a trace changes nothing
 //     (TestTrace_namesTheRuleThatDecidedAndWhatItFound)

@@ -25,6 +25,10 @@
 //   - an effect is a claimed task of a stored plan, and the claim is in the store before
 //     the effect begins, the end of an orphan as well (TestS4_planIsStoredBeforeAnyEffect,
 //     TestS4_S5_theEndOfAnOrphanIsStoredBeforeItAndRunAgainAfterACrash)
+//   - what a track needs is a look, an executor and an observer; its trouble is its own
+//     (TestP19_aTrackMakesNoDifferenceToTheRuntimeNorTheRuntimeToIt,
+//     TestP18_whatRunsGoesAfterItsTracks,
+//     TestG12_aTrackThatFailsBesideTheRuntimeWritesItsClaimsOnly)
 //   - what hangs in one room delays no other; what a call did not send, it did not do
 //     (TestP19_anExecutorThatHangsDelaysNoOther, TestP19_tasksOfManyServersAreOneCall,
 //     TestP19_aCallThatHangsIsEndedAndWhatWasNotSentWasNot)
