@@ -11,6 +11,8 @@
 //   - A write of one server renders that server alone, and runs beside those of others
 //     (TestH4_aWriteOfAServerWithAGlobalHostRendersThatServerAloneAndRunsBesideOthers).
 //   - A dry run writes nothing (TestDryRun_writesNothing).
+//   - What one token declared takes a share of the store at most, whichever replica is asked
+//     (TestG8_whatATokenStoresIsBounded…).
 //   - Equal declarations are no write (TestPutServer_equalIsNoWrite).
 //   - A status is written by turns, and once besides: when a server takes over what runs
 //     already (takeOver).

@@ -58,6 +58,7 @@ func (k Kind[T]) Put(ctx context.Context, req Request, declared T) (out Result[s
 		if err != nil {
 			return err
 		}
+		p.by = req.By
 		out = Result[store.Versioned[T]]{Object: store.Versioned[T]{Value: declared, Generation: prev.Generation + 1}, Created: !prev.Exists(), Changed: true}
 		out.Warnings, err = k.declarer.carryOut(ctx, lock, what, p, req.DryRun)
 		return err

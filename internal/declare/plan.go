@@ -15,6 +15,7 @@ type plan struct {
 	servers  []affected      // that need other reservations for it, taken before it is written
 	own      *affected       // the server that is declared, whose reservations are taken with it
 	at       func(fleet.ServerKey) place
+	by       fleet.Token     // for which counts what is declared; zero: for whom it did
 	warnings []fleet.Warning // of a dry run
 	write    func(*store.Tx)
 }
@@ -31,18 +32,22 @@ func (d *Declarer) carryOut(ctx context.Context, lock *store.Lock, what string, 
 	if err := disjoint(all, p.at); err != nil {
 		return nil, err
 	}
+	token, err := d.counted(ctx, lock, p, dry)
+	if err != nil {
+		return nil, err
+	}
 	warnings := append(p.missing, impact(p.servers)...)
 	if dry { // a write is made while others wait for their turn, and asks no cluster
 		err := d.claimable(ctx, lock, all, p.at, dry)
 		return slices.Concat(warnings, d.unrouted(ctx, p.servers), p.warnings), err
 	}
-	return warnings, d.commit(ctx, lock, p)
+	return warnings, d.commit(ctx, lock, p, token)
 }
 
 // commit reserves what other servers will need, and then makes the change. What would be
 // refused is refused before anything is taken: nobody can change that meanwhile, for a write
 // that others need something for runs alone.
-func (d *Declarer) commit(ctx context.Context, lock *store.Lock, p plan) error {
+func (d *Declarer) commit(ctx context.Context, lock *store.Lock, p plan, token string) error {
 	if err := d.claimable(ctx, lock, p.servers, p.at, false); err != nil {
 		return err
 	}
@@ -51,6 +56,7 @@ func (d *Declarer) commit(ctx context.Context, lock *store.Lock, p plan) error {
 	}
 	tx := d.records.BeginAt(d.now())
 	tx.Under(lock)
+	tx.DeclaredBy(token)
 	p.write(tx)
 	if p.own == nil {
 		_, err := tx.Commit(ctx)

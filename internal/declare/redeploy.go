@@ -56,7 +56,7 @@ func (d *Declarer) redeploy(ctx context.Context, lock *store.Lock, req Request, 
 
 // intentOf returns a server's declaration as a write replaces it.
 func intentOf(g fleet.Gathered) store.Versioned[fleet.Intent] {
-	return store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision, CreatedAt: g.Intent.CreatedAt}
+	return store.Versioned[fleet.Intent]{Value: g.Intent, Revision: g.IntentRevision, CreatedAt: g.Intent.CreatedAt, Declared: g.Declared}
 }
 
 // latestOf returns a server's latest deployment as a write replaces it, zero where there is

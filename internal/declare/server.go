@@ -143,7 +143,9 @@ func (d *Declarer) storeServer(ctx context.Context, lock *store.Lock, req Reques
 	if err != nil {
 		return out, err
 	}
-	p.at = ofServer(req.By)
+	if p.at = ofServer(req.By); c.key == "" { // a redeploy declares nothing
+		p.by = req.By
+	}
 	p.warnings = d.unreadable(c.near.region.Value, "/region", c.found.unread)
 	out = Result[fleet.Gathered]{Object: g, Created: c.prev.IntentRevision == 0, Changed: true}
 	out.Warnings, err = d.carryOut(ctx, lock, "server "+c.declared.Key().String(), p, req.DryRun)

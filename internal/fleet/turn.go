@@ -8,6 +8,7 @@ type Gathered struct {
 	Intent         Intent // with the ports that were offered as its own (Intent.Accepted)
 	Offers         bool   // its record has them as offers still: the next write makes them its own
 	IntentRevision int64  // of the store; what a turn's write compares (P17)
+	Declared       Declared
 	Status         *Status
 	StatusRevision int64 // 0 while there is no status
 	Try            *Try  // the newest one of this status, if any
@@ -17,6 +18,13 @@ type Gathered struct {
 	Account        *Account
 	Region         *Region
 	Templates      map[string]HostTemplate // the region's, by name
+}
+
+// Declared says who declared an object last, and how much. What kurad itself writes of the object
+// changes neither (G8).
+type Declared struct {
+	By    string `json:"by"`    // id of the token
+	Bytes int64  `json:"bytes"` // as JSON
 }
 
 // TurnWrite is the one transaction of a turn: it is refused as a whole unless the

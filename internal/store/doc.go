@@ -28,6 +28,10 @@
 //     this one (TestG7_recordsOfSchema1AreReadAndWrittenAsOfThisOne, TestG7_globalHostsOfSchema2StayTheirAccounts
 //     of internal/api/server).
 //
+//   - What is declared counts for the token that declared it last, whatever kurad itself writes of
+//     it (TestG8_G7_whoDeclaredARecordIsAFieldThatAnOlderKuradPassesOver), in every view alike
+//     (TestG8_aViewCountsAlikeHoweverItCameToBe).
+//
 //   - Events of servers that are gone are kept for a bounded number of them
 //     (TestEvents_ofServersLongGoneAreForgotten).
 //

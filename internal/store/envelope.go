@@ -21,6 +21,8 @@ type Versioned[T any] struct {
 	Revision  int64
 	CreatedAt time.Time
 	UpdatedAt time.Time
+	// Declared is who declared it last; zero: nobody does, or an older kurad stored it.
+	Declared fleet.Declared
 }
 
 // Exists reports whether the record exists.
@@ -37,21 +39,27 @@ func Values[T any](records []Versioned[T]) []T {
 
 // envelope is what every record's value looks like in the store.
 type envelope[T any] struct {
-	Schema     int       `json:"schema"`
-	Generation int64     `json:"generation"`
-	CreatedAt  time.Time `json:"created_at"`
-	UpdatedAt  time.Time `json:"updated_at"`
-	Value      T         `json:"value"`
+	Schema     int            `json:"schema"`
+	Generation int64          `json:"generation"`
+	CreatedAt  time.Time      `json:"created_at"`
+	UpdatedAt  time.Time      `json:"updated_at"`
+	Declared   fleet.Declared `json:"declared,omitzero"`
+	Value      T              `json:"value"`
 }
 
-// encode seals the next version of a record; prev is the one it replaces.
+// encode seals the next version of a record that nobody declares.
 func encode[T any](value T, generation int64, created, now time.Time) ([]byte, error) {
+	return seal(value, fleet.Declared{}, generation, created, now)
+}
+
+// seal makes the next version of a record.
+func seal[T any](value T, declared fleet.Declared, generation int64, created, now time.Time) ([]byte, error) {
 	if created.IsZero() {
 		created = now
 	}
 	b, err := json.Marshal(envelope[T]{
 		Schema: fleet.SchemaVersion, Generation: generation,
-		CreatedAt: created.UTC(), UpdatedAt: now.UTC(), Value: value,
+		CreatedAt: created.UTC(), UpdatedAt: now.UTC(), Declared: declared, Value: value,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", value, err)
@@ -90,7 +98,7 @@ func decode[T any](item kv.Item) (Versioned[T], error) {
 			return Versioned[T]{}, fmt.Errorf("the stored record of schema %d cannot be read: %w", e.Schema, err)
 		}
 	}
-	return Versioned[T]{Value: e.Value, Generation: e.Generation, Revision: item.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}, nil
+	return Versioned[T]{Value: e.Value, Generation: e.Generation, Revision: item.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Declared: e.Declared}, nil
 }
 
 func newerSchema(schema int) error {

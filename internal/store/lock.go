@@ -115,6 +115,9 @@ func (r *Records) unlocked(ctx context.Context) (Versioned[writer], error) {
 	}
 }
 
+// Alone reports whether nobody else writes a declaration.
+func (l *Lock) Alone() bool { return l.writes }
+
 // mark stores who the writer is.
 func (l *Lock) mark(ctx context.Context, holder string) error {
 	tx := l.records.Begin()

@@ -68,6 +68,7 @@ func (r *Records) Prepare(ctx context.Context) error {
 		}
 		if s.Value.Version == fleet.SchemaVersion {
 			r.storeID = s.Value.Store
+			r.fullness(ctx)
 			return nil
 		}
 		switch _, err := r.store.Get(ctx, r.prefix+restoringKey); {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -19,23 +20,30 @@ const (
 type room struct {
 	asked    atomic.Int64
 	reserved atomic.Bool
+	quota    atomic.Int64 // in bytes; 0: not known yet
 }
 
 // grow marks a transaction as one that may not use up the reserve: it makes something, or
 // tells of a turn.
 func (tx *Tx) grow(does bool) { tx.grows = tx.grows || does }
 
-// spare refuses a transaction that would use up the reserve.
-func (r *Records) spare(ctx context.Context) error {
+// fullness asks how full the store is, unless that was done just now.
+func (r *Records) fullness(ctx context.Context) *room {
 	now, asked := now().UnixNano(), r.room.asked.Load()
 	if now-asked > int64(roomAsked) && r.room.asked.CompareAndSwap(asked, now) { // one asks, nobody waits for him
 		ctx, cancel := context.WithTimeout(ctx, roomWait)
 		if h, err := r.store.Health(ctx); err == nil {
 			r.room.reserved.Store(h.Reserved)
+			r.room.quota.Store(cmp.Or(h.Quota, quotaUnsaid))
 		}
 		cancel()
 	}
-	if !r.room.reserved.Load() {
+	return r.room
+}
+
+// spare refuses a transaction that would use up the reserve.
+func (r *Records) spare(ctx context.Context) error {
+	if !r.fullness(ctx).reserved.Load() {
 		return nil
 	}
 	return &fleet.Error{Code: fleet.CodeUnavailable, Err: kv.ErrReserved, Message: "the store is at nine tenths of its quota, and kurad keeps the rest for pausing, revoking, deleting and abandoning; " +

@@ -28,7 +28,9 @@ type Tx struct {
 	events  []fleet.Event
 	departs *fleet.ServerKey // that is gone with it
 	err     error
-	grows   bool // it may not use up the store's reserve
+	grows   bool   // it may not use up the store's reserve
+	by      string // token that declares what it puts; "": it is kurad's own
+	counts  [2]Counts
 
 	committed func(revision int64) // told of success
 }
@@ -42,8 +44,7 @@ func (r *Records) BeginAt(now time.Time) *Tx { return &Tx{records: r, now: now} 
 
 // PutAccount stores an account in place of prev.
 func (tx *Tx) PutAccount(prev Versioned[fleet.Account], v fleet.Account) {
-	tx.grow(!prev.Exists())
-	put(tx, accountsFolder+v.ID, prev, v)
+	declare(tx, accountsFolder+v.ID, prev, v, prev.Generation+1)
 }
 
 // DeleteAccount removes an account that no server needs and no cache endpoint is of.
@@ -75,8 +76,7 @@ func (tx *Tx) RequireAccount(v Versioned[fleet.Account]) {
 
 // PutTemplate stores a host template in place of prev.
 func (tx *Tx) PutTemplate(prev Versioned[fleet.HostTemplate], v fleet.HostTemplate) {
-	tx.grow(!prev.Exists())
-	put(tx, templatesFolder+v.Name, prev, v)
+	declare(tx, templatesFolder+v.Name, prev, v, prev.Generation+1)
 }
 
 // DeleteTemplate removes a host template that no region uses.
@@ -93,8 +93,7 @@ func (tx *Tx) RequireTemplate(v Versioned[fleet.HostTemplate]) {
 // PutRegion stores a region in place of prev. The caller requires the templates that
 // it names: only so can none of them go meanwhile.
 func (tx *Tx) PutRegion(prev Versioned[fleet.Region], v fleet.Region) {
-	tx.grow(!prev.Exists())
-	put(tx, regionsFolder+v.Name, prev, v)
+	declare(tx, regionsFolder+v.Name, prev, v, prev.Generation+1)
 	before, after := templateNames(prev.Value), templateNames(v)
 	for _, name := range before {
 		if !slices.Contains(after, name) {
@@ -126,14 +125,10 @@ func (tx *Tx) RequireRegion(v Versioned[fleet.Region]) {
 // Whoever creates a server requires its account and its region as well: only so can
 // neither of them go meanwhile (P18). Only CommitTurn removes an intent.
 func (tx *Tx) PutIntent(prev Versioned[fleet.Intent], v fleet.Intent) {
-	tx.grow(!prev.Exists())
-	tx.write(intentKey(v.Key()), prev.Revision, func() ([]byte, error) {
-		created := prev.CreatedAt
-		if created.IsZero() {
-			created = v.CreatedAt
-		}
-		return encode(v, v.Generation, created, tx.now)
-	})
+	if prev.CreatedAt.IsZero() {
+		prev.CreatedAt = v.CreatedAt
+	}
+	declare(tx, intentKey(v.Key()), prev, v, v.Generation)
 	if !prev.Exists() {
 		tx.refer(accountRef(v.Key()))
 	}
@@ -170,8 +165,7 @@ func (tx *Tx) RequireTry(k fleet.ServerKey, revision int64) {
 // PutCacheEndpoint stores a declared endpoint in place of prev. The caller requires its
 // account: only so can that not go meanwhile.
 func (tx *Tx) PutCacheEndpoint(prev Versioned[fleet.CacheEndpoint], v fleet.CacheEndpoint) {
-	tx.grow(!prev.Exists())
-	put(tx, endpointKey(v), prev, v)
+	declare(tx, endpointKey(v), prev, v, prev.Generation+1)
 }
 
 // DeleteCacheEndpoint removes a declared endpoint.

@@ -173,7 +173,7 @@ func (s *state) gather(e *server) fleet.Gathered {
 
 // gathered composes a server from its records, with copies of what turns work on.
 func (s server) gathered(account *Versioned[fleet.Account], region *Versioned[fleet.Region], templates map[string]*Versioned[fleet.HostTemplate]) fleet.Gathered {
-	g := fleet.Gathered{Intent: s.intent.Value, IntentRevision: s.intent.Revision, Templates: make(map[string]fleet.HostTemplate, len(templates))}
+	g := fleet.Gathered{Intent: s.intent.Value, IntentRevision: s.intent.Revision, Declared: s.intent.Declared, Templates: make(map[string]fleet.HostTemplate, len(templates))}
 	g.Intent.Ports = maps.Clone(g.Intent.Ports)
 	if s.status != nil {
 		clone := s.status.Value.Clone()

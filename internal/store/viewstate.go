@@ -26,6 +26,7 @@ type state struct {
 	byAccount map[string]map[fleet.ServerKey]bool
 	problems  map[string]Problem // by key below the prefix
 	revisions map[string]int64   // of the records that cannot be read
+	stored    map[string]Stored  // by token
 }
 
 // server is what a view knows of one server.
@@ -49,6 +50,7 @@ func newState() *state {
 		clusters:  map[string]*Versioned[fleet.KubeIdentity]{},
 		servers:   map[fleet.ServerKey]*server{}, byRegion: map[string]map[fleet.ServerKey]bool{},
 		events: map[fleet.ServerKey]int64{}, byAccount: map[string]map[fleet.ServerKey]bool{}, problems: map[string]Problem{}, revisions: map[string]int64{},
+		stored: map[string]Stored{},
 	}
 }
 
@@ -112,6 +114,8 @@ func (s *state) apply(key string, e kv.Change, prefix string) (u Update, ok bool
 	}
 	u = Update{Kind: p.kind, Key: p.server, Name: p.name, Revision: e.Item.Revision, Deleted: e.Deleted}
 	wasBad := s.forget(key)
+	s.recount(s.counts(p), -1)
+	defer func() { s.recount(s.counts(p), 1) }()
 	var err error
 	switch p.kind {
 	case KindAccount:
@@ -148,8 +152,14 @@ func (s *state) apply(key string, e kv.Change, prefix string) (u Update, ok bool
 	return u, true
 }
 
-func (s *state) applyEndpoint(p place, e kv.Change) error {
+// accountOf is the account of a cache endpoint.
+func accountOf(p place) string {
 	account, _, _ := strings.Cut(p.name, "/")
+	return account
+}
+
+func (s *state) applyEndpoint(p place, e kv.Change) error {
+	account := accountOf(p)
 	of := s.endpoints[account]
 	if of == nil {
 		of = map[string]*Versioned[fleet.CacheEndpoint]{}
