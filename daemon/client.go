@@ -158,16 +158,12 @@ func (t *target) dial(impatient bool) (*api.Client, error) {
 // authority returns the certificates that the daemon's own must come from; "" means
 // those that the system trusts.
 func (t *target) authority(endpoint string) (string, error) {
-	path := cmp.Or(t.caFile, os.Getenv("KURA_CA_CERTIFICATE"))
-	named := path != ""
-	if !named {
-		path = filepath.Join(t.dataDir, tlsFolder, server.CAFile)
-	}
 	if !strings.HasPrefix(endpoint, "https://") {
 		return "", nil
 	}
-	text, err := os.ReadFile(path)
-	if err != nil && !named && errors.Is(err, os.ErrNotExist) {
+	named := cmp.Or(t.caFile, os.Getenv("KURA_CA_CERTIFICATE"))
+	text, err := os.ReadFile(cmp.Or(named, filepath.Join(t.dataDir, tlsFolder, server.CAFile)))
+	if named == "" && errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {

@@ -211,20 +211,24 @@ func newTable(w io.Writer, headers ...any) table.Writer {
 	return t
 }
 
-// paint colours a verdict on a terminal, unless NO_COLOR says not to.
-func paint(w io.Writer, v fleet.Verdict) string {
+// colour colours a text on a terminal, unless NO_COLOR says not to.
+func colour(w io.Writer, c text.Color, s string) string {
 	if _, drawn := w.(*canvas); !drawn && !isTerminal(w) || os.Getenv("NO_COLOR") != "" {
-		return string(v)
+		return s
 	}
+	return c.Sprint(s)
+}
+
+func paint(w io.Writer, v fleet.Verdict) string {
 	switch v {
 	case fleet.VerdictConverged:
-		return text.FgGreen.Sprint(v)
+		return colour(w, text.FgGreen, string(v))
 	case fleet.VerdictFailed, fleet.VerdictStalled:
-		return text.FgRed.Sprint(v)
+		return colour(w, text.FgRed, string(v))
 	case fleet.VerdictUnobserved, fleet.VerdictHeld, fleet.VerdictDrifted, fleet.VerdictAbsent:
-		return text.FgYellow.Sprint(v)
+		return colour(w, text.FgYellow, string(v))
 	case fleet.VerdictProgressing, fleet.VerdictDestroying:
-		return text.FgCyan.Sprint(v)
+		return colour(w, text.FgCyan, string(v))
 	default:
 		return string(v)
 	}
@@ -236,7 +240,10 @@ func isTerminal(w io.Writer) bool {
 }
 
 func seen(s fleet.ServerView) string {
-	failed := count(s.FailedReads, "read") + " failed"
+	failed := fmt.Sprintf("%d reads failed", s.FailedReads)
+	if s.FailedReads == 1 {
+		failed = "1 read failed"
+	}
 	switch {
 	case s.LastObservedAt == nil && s.FailedReads > 0:
 		return "never, " + failed
@@ -246,13 +253,6 @@ func seen(s fleet.ServerView) string {
 		return fmt.Sprintf("%s ago, %s since", age(*s.LastObservedAt), failed)
 	}
 	return age(*s.LastObservedAt) + " ago"
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // age says how long ago a time was, in the two units that matter.
@@ -272,9 +272,5 @@ func age(t time.Time) string {
 
 func dash(s string) string { return cmp.Or(s, "-") }
 
-func short(id string) string {
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
-}
+// short is what identifies a container well enough, as engines show it.
+func short(id string) string { return id[:min(len(id), 12)] }

@@ -215,43 +215,42 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 		return nil, err
 	}
 	d.audit = &anchors{Trail: trail, log: log.Named("audit")}
-	records := store.NewRecords(d.store, env.Name)
-	if err = records.Prepare(ctx); err != nil {
+	d.records = store.NewRecords(d.store, env.Name)
+	if err = d.records.Prepare(ctx); err != nil {
 		return nil, fmt.Errorf("prepare the store: %w", err)
 	}
 	if err = claimDataDir(o.dataDir, env.Name); err != nil {
 		return nil, err
 	}
 	if !o.store.shared() {
-		if err = records.BreakLock(ctx); err != nil {
+		if err = d.records.BreakLock(ctx); err != nil {
 			return nil, fmt.Errorf("prepare the store: %w", err)
 		}
 	}
 	changes, denied := anchorName(auditLog, o.dataDir, o.store.shared()), anchorName(audit.DeniedPath(auditLog), o.dataDir, o.store.shared())
-	if err = d.audit.compare(ctx, records, changes, denied); err != nil {
+	if err = d.audit.compare(ctx, d.records, changes, denied); err != nil {
 		return nil, err
 	}
-	d.records = records
-	d.view = store.NewView(records, log.Named("view"))
+	d.view = store.NewView(d.records, log.Named("view"))
 	for _, e := range rts.containers {
 		e.KnowRegions(func() []fleet.Region { return store.Values(d.view.Regions()) })
 	}
 	d.prober = readiness.NewProber(readiness.Config{Resolver: o.resolver, AllowCIDR: allow, RootCAs: roots})
 	d.declared = &declaredProbes{view: d.view, probe: d.prober.Probe}
-	d.term.records = records
+	d.term.records = d.records
 	if d.advertised, err = advertised(o, d.listener.Addr(), d.url()); err != nil {
 		return nil, err
 	}
 	if u, perr := url.Parse(d.advertised); perr == nil && o.store.shared() && isLoopback(u.Hostname()) {
 		log.Warn("kurads of the same store on other machines cannot ask this one while it leads: it advertises a loopback address; give --advertise", "address", d.advertised)
 	}
-	tokens := server.NewTokens(records, time.Now)
+	tokens := server.NewTokens(d.records, time.Now)
 	d.declare = declare.New(declare.Config{
-		Records: records, View: d.view, Environment: env, Runtimes: rts, Turns: &d.term,
+		Records: d.records, View: d.view, Environment: env, Runtimes: rts, Turns: &d.term,
 		Logger: log.Named("declare"), Now: time.Now, AliasPeriod: o.aliasPeriod,
 	})
 	d.api, err = server.New(server.Config{
-		Records: records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.term, Runtimes: rts, Declare: d.declare, Declared: d.declared,
+		Records: d.records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.term, Runtimes: rts, Declare: d.declare, Declared: d.declared,
 		Leader: &d.term, PeerTLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: peers},
 		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now,
 	})

@@ -107,7 +107,7 @@ func TestStatusWatch_drawsOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	last("it says that kurad is away, and what was known", func(f []string) bool {
-		return strings.Contains(f[1], "kurad does not answer since ") && strings.Contains(strings.Join(f, "\n"), "acme/eu")
+		return strings.HasPrefix(f[1], "kurad does not answer since ") && strings.Contains(strings.Join(f, "\n"), "acme/eu")
 	})
 	interrupt()
 	if err := <-ended; err != nil {

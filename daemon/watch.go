@@ -203,7 +203,7 @@ func (o statusOptions) lines(f frame, width, height int) []string {
 	}
 	body := strings.Split(strings.TrimRight(c.String(), "\n"), "\n")
 	if f.err != nil {
-		top = append(top, text.FgYellow.Sprintf("kurad does not answer since %s, retrying", age(f.since)))
+		top = append(top, colour(&c, text.FgYellow, fmt.Sprintf("kurad does not answer since %s, retrying", age(f.since))))
 	}
 	if len(top) > 0 {
 		top = append(top, "")

@@ -117,12 +117,18 @@ func (r *Report) missing(files []string) error {
 
 func (r *Report) file(name string, newest bool) error {
 	for l, err := range linesOf(name) {
-		if err != nil {
+		why := ""
+		switch {
+		case err != nil:
 			return err
-		}
-		if !l.whole && newest {
+		case l.tooLong:
+			why = errNoLine.Error() + ": it is too long"
+		case !l.whole && newest:
 			r.Half = true
-		} else if why := r.line(l.text); why != "" {
+		default:
+			why = r.line(l.text)
+		}
+		if why != "" {
 			return &Fault{File: name, Line: l.at, Why: why}
 		}
 	}
@@ -155,13 +161,13 @@ func (r *Report) line(text []byte) string {
 
 // fileLine is a line as it is in a file.
 type fileLine struct {
-	at    int // from 1
-	text  []byte
-	whole bool // false: it has no end
+	at      int // from 1
+	text    []byte
+	whole   bool // false: it has no end
+	tooLong bool // longer than maxLine, and text is not all of it
 }
 
-// linesOf reads the lines of a file. With one that is too long comes a *Fault; any other
-// error is the end.
+// linesOf reads the lines of a file, until an error.
 func linesOf(name string) iter.Seq2[fileLine, error] {
 	return func(yield func(fileLine, error) bool) {
 		file, err := os.Open(name)
@@ -173,19 +179,19 @@ func linesOf(name string) iter.Seq2[fileLine, error] {
 		in := bufio.NewReaderSize(file, maxLine)
 		for at := 1; ; at++ {
 			text, err := in.ReadSlice('\n')
-			var fault error
+			tooLong := errors.Is(err, bufio.ErrBufferFull)
 			for errors.Is(err, bufio.ErrBufferFull) {
-				fault = &Fault{File: name, Line: at, Why: errNoLine.Error() + ": it is too long"}
 				text, err = in.ReadSlice('\n')
 			}
-			switch {
-			case errors.Is(err, io.EOF) && len(text) == 0 && fault == nil:
-				return
-			case err != nil && !errors.Is(err, io.EOF):
-				fault = err
+			last := err != nil
+			if errors.Is(err, io.EOF) {
+				if len(text) == 0 && !tooLong {
+					return
+				}
+				err = nil
 			}
 			text, whole := bytes.CutSuffix(text, []byte("\n"))
-			if !yield(fileLine{at, text, whole}, fault) || err != nil {
+			if !yield(fileLine{at, text, whole, tooLong}, err) || last {
 				return
 			}
 		}
@@ -208,11 +214,10 @@ func endOf(files []string) (e end, err error) {
 	var last []byte // of the whole lines
 	whole := 0
 	for line, err := range linesOf(newest) {
-		_, long := errors.AsType[*Fault](err)
 		switch {
-		case err != nil && !long:
+		case err != nil:
 			return end{}, err
-		case long && !line.whole:
+		case line.tooLong && !line.whole:
 			return end{}, fmt.Errorf("%s is no audit log: its last line is longer than any that kurad writes", newest)
 		case line.whole:
 			last = append(last[:0], line.text...)
@@ -230,23 +235,27 @@ func endOf(files []string) (e end, err error) {
 	if e.last, e.wrong = parse(last); e.wrong != nil {
 		// Numbers go on, so that a later line is not taken for an earlier one, and a file that
 		// is closed later is not named before an older one.
-		e.last = Line{Seq: lastNumber(files)}
+		e.last = Line{}
+		e.last.Seq, err = lastNumber(files)
 	}
-	return e, nil
+	return e, err
 }
 
 // lastNumber returns the number of the last whole line where that cannot be read. They are
 // numbered without gaps, and closed files are named after their last lines.
-func lastNumber(files []string) (seq uint64) {
+func lastNumber(files []string) (seq uint64, err error) {
 	for _, name := range files {
 		seq = max(seq, lastIn(name))
 	}
-	for line := range linesOf(files[len(files)-1]) {
+	for line, err := range linesOf(files[len(files)-1]) {
+		if err != nil {
+			return 0, err
+		}
 		if l, err := parse(line.text); err == nil {
 			seq = max(seq, l.Seq)
 		} else if line.whole {
 			seq++
 		}
 	}
-	return seq
+	return seq, nil
 }
