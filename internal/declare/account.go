@@ -172,7 +172,7 @@ func (d *Declarer) GiveBack(ctx context.Context) error {
 
 func (d *Declarer) giveBack(ctx context.Context, res store.Reservation, h store.Versioned[store.Holder]) error {
 	return d.beside(ctx, false, func(ctx context.Context, lock *store.Lock) error {
-		g, spare, err := d.spare(ctx, h.Value.ServerKey, res)
+		g, spare, err := d.unneeded(ctx, h.Value.ServerKey, res)
 		if err != nil || !spare {
 			return err
 		}

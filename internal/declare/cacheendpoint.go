@@ -39,7 +39,7 @@ func (d *Declarer) planCacheEndpoint(ctx context.Context, _ Request, prev store.
 		return p, err
 	}
 	if !account.Exists() {
-		p.lacks("/account", "account %q does not exist; declare it first (kura_account), or correct the id", next.Account)
+		p.addMissing("/account", "account %q does not exist; declare it first (kura_account), or correct the id", next.Account)
 	}
 	p.write = func(tx *store.Tx) {
 		tx.RequireAccount(account)

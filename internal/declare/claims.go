@@ -90,7 +90,7 @@ func (d *Declarer) portsInUse(ctx context.Context, r fleet.Region) (map[int]bool
 	for _, need := range fleet.PortNeeds(r) {
 		used[need.Fixed] = true
 	}
-	d.strangers.mark(r.Containers.Endpoint, d.now(), used)
+	d.occupied.mark(r.Containers.Endpoint, d.now(), used)
 	return used, nil
 }
 
@@ -187,7 +187,7 @@ func (d *Declarer) claimable(ctx context.Context, lock *store.Lock, list []affec
 // port, it is a conflict: the write begins again.
 func (d *Declarer) contend(ctx context.Context, lock *store.Lock, at place, a affected, used *store.UsedError, dry bool) error {
 	what, region := used.Reservation.String(), *a.after.Region
-	g, spare, err := d.spare(ctx, used.Server, used.Reservation)
+	g, spare, err := d.unneeded(ctx, used.Server, used.Reservation)
 	switch {
 	case err != nil:
 		return err
@@ -274,9 +274,9 @@ func (d *Declarer) reclaim(ctx context.Context, lock *store.Lock, g fleet.Gather
 	return err
 }
 
-// spare reports whether who holds a reservation does not need it: a server, which may be
+// unneeded reports whether who holds a reservation does not need it: a server, which may be
 // gone, or an account by its servers. g is the server that needs it, or else the holder.
-func (d *Declarer) spare(ctx context.Context, holder fleet.ServerKey, res store.Reservation) (g fleet.Gathered, spare bool, err error) {
+func (d *Declarer) unneeded(ctx context.Context, holder fleet.ServerKey, res store.Reservation) (g fleet.Gathered, spare bool, err error) {
 	gone := fleet.Gathered{Intent: fleet.Intent{Server: fleet.Server{Account: holder.Account, Region: holder.Region}}}
 	if !res.IsGlobal() {
 		g, err = d.records.Gather(ctx, holder)

@@ -64,16 +64,16 @@ type Config struct {
 
 // Declarer stores what users declare.
 type Declarer struct {
-	records   *store.Records
-	view      *store.View
-	env       fleet.Environment
-	runtimes  Runtimes
-	turns     Turns
-	log       hclog.Logger
-	now       func() time.Time
-	aliases   time.Duration // for how long what was given up stays its account's
-	render    func(fleet.Environment, fleet.Gathered) (fleet.Desired, error)
-	strangers strangers
+	records  *store.Records
+	view     *store.View
+	env      fleet.Environment
+	runtimes Runtimes
+	turns    Turns
+	log      hclog.Logger
+	now      func() time.Time
+	aliases  time.Duration // for how long what was given up stays its account's
+	render   func(fleet.Environment, fleet.Gathered) (fleet.Desired, error)
+	occupied occupiedPorts
 	// turn is had alone by writes of accounts, templates and regions, and beside others by
 	// writes of servers: within this process nobody need ask the store again and again for it.
 	turn *turn

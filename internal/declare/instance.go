@@ -192,9 +192,9 @@ func unapplied(key fleet.ServerKey, st *fleet.Status) error {
 
 // routing is what a cluster says of the old hosts of a server that moves.
 type routing struct {
-	doc   fleet.KubeDocument
-	lacks bool  // its schema has no place for them
-	err   error // it did not answer
+	doc         fleet.KubeDocument
+	unsupported bool  // its schema has no place for them
+	err         error // it did not answer
 }
 
 // unrouted says of the Kubernetes clusters of servers that move where old hosts stop
@@ -215,7 +215,7 @@ func (d *Declarer) unrouted(ctx context.Context, list []affected) (warnings []fl
 		n++
 		go func() {
 			inst, err := d.runtimes.Instance(within, a.after.Intent.Key(), *doc, status.AdoptedResource)
-			answers <- routing{doc: *doc, lacks: inst != nil && slices.Contains(inst.Dropped, "spec."+aliasField), err: err}
+			answers <- routing{doc: *doc, unsupported: inst != nil && slices.Contains(inst.Dropped, "spec."+aliasField), err: err}
 		}()
 	}
 	var said []string
@@ -223,7 +223,7 @@ func (d *Declarer) unrouted(ctx context.Context, list []affected) (warnings []fl
 		switch r := <-answers; {
 		case r.err != nil:
 			said = append(said, fmt.Sprintf("cluster %q did not say whether its KuraInstances have %s, without which it routes no old hosts (%v)", r.doc.Cluster, aliasField, r.err))
-		case r.lacks:
+		case r.unsupported:
 			said = append(said, fmt.Sprintf("cluster %q routes no old hosts, for its KuraInstances have no %s: keep the DNS records of the old hosts until their clients have the new ones, or upgrade the custom resource definition first", r.doc.Cluster, aliasField))
 		}
 	}

@@ -33,8 +33,8 @@ type affected struct {
 const (
 	// claimBudget is how much of a transaction the reservations of one step may take.
 	claimBudget = 100
-	// told is how many servers a warning names one by one.
-	told = 10
+	// maxNamed is how many servers a warning names one by one.
+	maxNamed = 10
 )
 
 func (a affected) key() fleet.ServerKey { return a.after.Intent.Key() }
@@ -247,8 +247,8 @@ func count(n int, one, many string) string {
 
 // some lists the first few and says how many more there are.
 func some(list []string, separator string) string {
-	if len(list) <= told {
+	if len(list) <= maxNamed {
 		return strings.Join(list, separator)
 	}
-	return strings.Join(list[:told], separator) + fmt.Sprintf("%sand %d more", separator, len(list)-told)
+	return strings.Join(list[:maxNamed], separator) + fmt.Sprintf("%sand %d more", separator, len(list)-maxNamed)
 }

@@ -67,8 +67,8 @@ func (d *Declarer) commit(ctx context.Context, lock *store.Lock, p plan, token s
 	return d.taken(ctx, lock, p.at, []affected{*p.own}, err)
 }
 
-// lacks notes what has to be declared first.
-func (p *plan) lacks(pointer, format string, args ...any) {
+// addMissing notes what has to be declared first.
+func (p *plan) addMissing(pointer, format string, args ...any) {
 	p.missing = append(p.missing, fleet.Warning{Code: fleet.WarnNeighbourUnknown, Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// look asks a region's runtime anything at all, for a dry run, and says why it does not answer.
-func (d *Declarer) look(ctx context.Context, r fleet.Region) *fleet.ReadFailure {
+// readFailure asks a region's runtime anything at all, for a dry run, and says why it does not answer.
+func (d *Declarer) readFailure(ctx context.Context, r fleet.Region) *fleet.ReadFailure {
 	var err error
 	switch r = r.WithDefaults(); {
 	case r.Containers != nil:

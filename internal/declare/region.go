@@ -49,7 +49,7 @@ func (d *Declarer) planRegion(ctx context.Context, req Request, prev store.Versi
 	}
 	for _, h := range [][2]string{{"/hosts/public", next.Hosts.Public}, {"/hosts/grpc", next.Hosts.GRPC}, {"/hosts/global", next.Hosts.Global}} {
 		if h[1] != "" && !templates[h[1]].Exists() {
-			p.lacks(h[0], "host template %q does not exist; declare it first (kura_host_template), or correct the name", h[1])
+			p.addMissing(h[0], "host template %q does not exist; declare it first (kura_host_template), or correct the name", h[1])
 		}
 	}
 	if len(p.missing) > 0 && !req.DryRun {
@@ -73,7 +73,7 @@ func (d *Declarer) planRegion(ctx context.Context, req Request, prev store.Versi
 		}
 	}
 	if req.DryRun {
-		p.warnings = d.unreadable(next, targetPointer(next), d.look(ctx, next))
+		p.warnings = d.unreadable(next, targetPointer(next), d.readFailure(ctx, next))
 	}
 	return p, nil
 }

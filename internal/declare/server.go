@@ -57,10 +57,10 @@ func (d *Declarer) neighbours(ctx context.Context, key fleet.ServerKey) (n neigh
 		return n, err
 	}
 	if !n.account.Exists() {
-		n.lacks("/account", "account %q does not exist; declare it first (kura_account), or correct the id", key.Account)
+		n.addMissing("/account", "account %q does not exist; declare it first (kura_account), or correct the id", key.Account)
 	}
 	if !n.region.Exists() {
-		n.lacks("/region", "region %q does not exist; declare it first (kura_region), or correct the name", key.Region)
+		n.addMissing("/region", "region %q does not exist; declare it first (kura_region), or correct the name", key.Region)
 	}
 	n.templates, err = d.templatesOf(ctx, n.region.Value) // Render says what is missing
 	return n, err
@@ -89,7 +89,7 @@ func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Requ
 	if len(n.missing) > 0 {
 		p := plan{missing: n.missing}
 		if req.DryRun && n.region.Exists() {
-			p.warnings = d.unreadable(n.region.Value, "/region", d.look(ctx, n.region.Value))
+			p.warnings = d.unreadable(n.region.Value, "/region", d.readFailure(ctx, n.region.Value))
 		}
 		out = Result[fleet.Gathered]{Object: fleet.Gathered{Intent: fleet.Intent{Server: declared, Generation: prev.Intent.Generation + 1}}, Created: !exists, Changed: true}
 		out.Warnings, err = d.carryOut(ctx, lock, what, p, req.DryRun)
@@ -107,7 +107,7 @@ func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Requ
 	if same && !again && !awaitsApply(prev) && !drifted(prev) {
 		out.Object = prev
 		if req.DryRun {
-			out.Warnings = d.unreadable(n.region.Value, "/region", d.look(ctx, n.region.Value))
+			out.Warnings = d.unreadable(n.region.Value, "/region", d.readFailure(ctx, n.region.Value))
 		}
 		return out, nil
 	}
@@ -119,7 +119,7 @@ func (d *Declarer) declareServer(ctx context.Context, lock *store.Lock, req Requ
 	case !exists:
 		f, err = d.running(ctx, key, n.region.Value)
 	case req.DryRun:
-		f.unread = d.look(ctx, n.region.Value)
+		f.unread = d.readFailure(ctx, n.region.Value)
 	}
 	if err != nil {
 		return out, err

@@ -3,15 +3,14 @@ package store_test
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
 	"github.com/kurafleet/terraform-provider-kura/internal/store/etcd"
-	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 func embedded(t *testing.T, dir string) *etcd.Embedded {
@@ -28,26 +27,7 @@ func embedded(t *testing.T, dir string) *etcd.Embedded {
 	return s
 }
 
-func mustPut(t testing.TB, s kv.Store, key, value string) int64 {
-	t.Helper()
-	revision, err := s.Txn(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(key, []byte(value))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return revision
-}
-
-func wantError(t *testing.T, err error, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error, want one with %q", parts)
-	}
-	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			t.Errorf("error %q does not say %q", err, p)
-		}
-	}
-}
+var mustPut, wantError = conformance.Put, conformance.WantError
 
 func TestEmbedded_recordsAndViewWorkOnIt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")

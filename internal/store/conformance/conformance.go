@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,13 +70,26 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 	}
 }
 
-// put writes one key and returns the revision.
-func put(t *testing.T, s kv.Store, key, value string) int64 {
+// Put writes one key and returns the revision.
+func Put(t testing.TB, s kv.Store, key, value string) int64 {
 	t.Helper()
 	return txn(t, s, kv.Txn{Then: []kv.Op{kv.Put(key, []byte(value))}})
 }
 
-func txn(t *testing.T, s kv.Store, x kv.Txn) int64 {
+// WantError fails the test unless the error says all of the parts.
+func WantError(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one with %q", parts)
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Errorf("error %q does not say %q", err, p)
+		}
+	}
+}
+
+func txn(t testing.TB, s kv.Store, x kv.Txn) int64 {
 	t.Helper()
 	revision, err := s.Txn(t.Context(), x)
 	if err != nil {
@@ -125,7 +139,7 @@ func getSeesWrites(t *testing.T, s kv.Store) {
 		t.Errorf("get of nothing: %v, want ErrNotFound", err)
 	}
 	for i := range 20 {
-		revision := put(t, s, "/a", fmt.Sprint(i))
+		revision := Put(t, s, "/a", fmt.Sprint(i))
 		got, err := s.Get(t.Context(), "/a")
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +155,7 @@ func getSeesWrites(t *testing.T, s kv.Store) {
 func revisionsGrow(t *testing.T, s kv.Store) {
 	var last int64
 	for i := range 10 {
-		revision := put(t, s, fmt.Sprintf("/k%d", i%3), "x")
+		revision := Put(t, s, fmt.Sprintf("/k%d", i%3), "x")
 		if revision <= last {
 			t.Errorf("revision %d after %d", revision, last)
 		}
@@ -152,7 +166,7 @@ func revisionsGrow(t *testing.T, s kv.Store) {
 
 func listIsSorted(t *testing.T, s kv.Store) {
 	for _, k := range []string{"/b/2", "/a/9", "/b/1", "/b", "/bc/0", "/b/10"} {
-		put(t, s, k, k)
+		Put(t, s, k, k)
 	}
 	same(t, "keys under /b/", keys(list(t, s, "/b/", kv.ListOptions{})), []string{"/b/1", "/b/10", "/b/2"})
 	same(t, "keys under /b", keys(list(t, s, "/b", kv.ListOptions{})), []string{"/b", "/b/1", "/b/10", "/b/2", "/bc/0"})
@@ -164,15 +178,15 @@ func listIsSorted(t *testing.T, s kv.Store) {
 
 func pagesShowOneRevision(t *testing.T, s kv.Store) {
 	for i := range 5 {
-		put(t, s, fmt.Sprintf("/p/%d", i), "old")
+		Put(t, s, fmt.Sprintf("/p/%d", i), "old")
 	}
 	first := list(t, s, "/p/", kv.ListOptions{Limit: 2})
 	same(t, "first page", keys(first), []string{"/p/0", "/p/1"})
 	if !first.More {
 		t.Error("the first page does not say that more follows")
 	}
-	put(t, s, "/p/3", "new")
-	put(t, s, "/p/25", "new")
+	Put(t, s, "/p/3", "new")
+	Put(t, s, "/p/25", "new")
 	txn(t, s, kv.Txn{Then: []kv.Op{kv.Delete("/p/4")}})
 	second := list(t, s, "/p/", kv.ListOptions{Limit: 2, After: "/p/1", Revision: first.Revision})
 	same(t, "second page", keys(second), []string{"/p/2", "/p/3"})
@@ -189,10 +203,10 @@ func pagesShowOneRevision(t *testing.T, s kv.Store) {
 }
 
 func compactedList(t *testing.T, s kv.Store) {
-	old := put(t, s, "/a", "1")
-	put(t, s, "/a", "2")
-	at := put(t, s, "/a", "3")
-	put(t, s, "/a", "4")
+	old := Put(t, s, "/a", "1")
+	Put(t, s, "/a", "2")
+	at := Put(t, s, "/a", "3")
+	Put(t, s, "/a", "4")
 	compact(t, s, at)
 	if _, err := s.List(t.Context(), "/", kv.ListOptions{Revision: old}); !errors.Is(err, kv.ErrCompacted) {
 		t.Errorf("list at revision %d, compacted at %d: %v, want ErrCompacted", old, at, err)

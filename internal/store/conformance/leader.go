@@ -70,7 +70,7 @@ func oneLeader(t *testing.T, s kv.Store) {
 		t.Errorf("the leader's write: %v", err)
 	}
 	second := contend(t, s, "b")
-	put(t, s, "/e/other", "x") // whatever else is written makes nobody lead
+	Put(t, s, "/e/other", "x") // whatever else is written makes nobody lead
 	select {
 	case <-second:
 		t.Fatal("two lead at a time")
@@ -184,12 +184,12 @@ func progress(t *testing.T, s kv.Store, batches <-chan kv.Batch, revision int64)
 
 func watchProgress(t *testing.T, s kv.Store) {
 	batches := watch(t, s, "/w/", 0)
-	a := put(t, s, "/w/a", "x")
+	a := Put(t, s, "/w/a", "x")
 	same(t, "batch", next(t, batches), one("/w/a", "x", a))
 	progress(t, s, batches, a)
-	foreign := put(t, s, "/v/a", "x")
+	foreign := Put(t, s, "/v/a", "x")
 	progress(t, s, batches, foreign)
-	b := put(t, s, "/w/b", "y")
+	b := Put(t, s, "/w/b", "y")
 	for got := range batches {
 		if got.Err != nil {
 			t.Fatal(got.Err)
@@ -202,6 +202,6 @@ func watchProgress(t *testing.T, s kv.Store) {
 	}
 	quiet, other := watch(t, s, "/q/", 0), watch(t, s, "/w/", b)
 	same(t, "first batch of a watch that begins in the past", next(t, other), one("/w/b", "y", b))
-	last := put(t, s, "/v/a", "x")
+	last := Put(t, s, "/v/a", "x")
 	progress(t, s, quiet, last)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func allOrNothing(t *testing.T, s kv.Store) {
-	a := put(t, s, "/a", "1")
+	a := Put(t, s, "/a", "1")
 	before := list(t, s, "/", kv.ListOptions{})
 	_, err := s.Txn(t.Context(), kv.Txn{
 		If:   []kv.Compare{kv.Unchanged("/a", a), kv.Absent("/a")},
@@ -33,7 +33,7 @@ func allOrNothing(t *testing.T, s kv.Store) {
 }
 
 func conflictNamesFirstKey(t *testing.T, s kv.Store) {
-	a, b := put(t, s, "/a", "1"), put(t, s, "/b", "1")
+	a, b := Put(t, s, "/a", "1"), Put(t, s, "/b", "1")
 	tests := []struct {
 		name string
 		ifs  []kv.Compare
@@ -59,12 +59,12 @@ func prefixComparison(t *testing.T, s kv.Store) {
 		})
 		return err
 	}
-	put(t, s, "/r/eu", "x")
-	put(t, s, "/r/eu-2/a", "x")
+	Put(t, s, "/r/eu", "x")
+	Put(t, s, "/r/eu-2/a", "x")
 	if err := try(); err != nil {
 		t.Errorf("with nothing under it: %v", err)
 	}
-	put(t, s, "/r/eu/a", "x")
+	Put(t, s, "/r/eu/a", "x")
 	conflict, ok := errors.AsType[*kv.ConflictError](try())
 	if !ok {
 		t.Fatal("with a key under it: no conflict")
@@ -78,7 +78,7 @@ func prefixComparison(t *testing.T, s kv.Store) {
 
 func deletePrefix(t *testing.T, s kv.Store) {
 	for _, k := range []string{"/d", "/d/1", "/d/2/x", "/d2", "/e"} {
-		put(t, s, k, "x")
+		Put(t, s, k, "x")
 	}
 	revision := txn(t, s, kv.Txn{Then: []kv.Op{kv.DeletePrefix("/d/"), kv.Put("/f", nil)}})
 	page := list(t, s, "/", kv.ListOptions{})
@@ -87,7 +87,7 @@ func deletePrefix(t *testing.T, s kv.Store) {
 }
 
 func noEffectNoRevision(t *testing.T, s kv.Store) {
-	a := put(t, s, "/a", "1")
+	a := Put(t, s, "/a", "1")
 	same(t, "comparison only", txn(t, s, kv.Txn{If: []kv.Compare{kv.Unchanged("/a", a)}}), a)
 	same(t, "deletion of nothing", txn(t, s, kv.Txn{Then: []kv.Op{kv.Delete("/b"), kv.DeletePrefix("/c/")}}), a)
 	same(t, "revision", list(t, s, "/", kv.ListOptions{}).Revision, a)

@@ -43,7 +43,7 @@ func watchInOrder(t *testing.T, s kv.Store) {
 	var want []kv.Batch
 	for i := range 50 {
 		key, value := fmt.Sprintf("/w/%d", i%7), fmt.Sprint(i)
-		want = append(want, one(key, value, put(t, s, key, value)))
+		want = append(want, one(key, value, Put(t, s, key, value)))
 	}
 	revision := txn(t, s, kv.Txn{Then: []kv.Op{kv.Delete("/w/3")}})
 	want = append(want, kv.Batch{Revision: revision, Events: []kv.Change{
@@ -55,7 +55,7 @@ func watchInOrder(t *testing.T, s kv.Store) {
 }
 
 func watchWholeRevisions(t *testing.T, s kv.Store) {
-	from := put(t, s, "/w/first", "x")
+	from := Put(t, s, "/w/first", "x")
 	var sizes []int
 	for n := range 5 {
 		ops := []kv.Op{kv.DeletePrefix("/w/old/")}
@@ -79,8 +79,8 @@ func watchWholeRevisions(t *testing.T, s kv.Store) {
 
 func watchPrefix(t *testing.T, s kv.Store) {
 	batches := watch(t, s, "/w/", 0)
-	put(t, s, "/w", "x")
-	put(t, s, "/x/1", "x")
+	Put(t, s, "/w", "x")
+	Put(t, s, "/x/1", "x")
 	revision := txn(t, s, kv.Txn{Then: []kv.Op{kv.Put("/v", nil), kv.Put("/w/1", []byte("y")), kv.Put("/w2", nil)}})
 	same(t, "batch", next(t, batches), one("/w/1", "y", revision))
 }
@@ -88,38 +88,38 @@ func watchPrefix(t *testing.T, s kv.Store) {
 func watchResumes(t *testing.T, s kv.Store) {
 	var revisions []int64
 	for i := range 6 {
-		revisions = append(revisions, put(t, s, "/w/a", fmt.Sprint(i)))
+		revisions = append(revisions, Put(t, s, "/w/a", fmt.Sprint(i)))
 	}
 	batches := watch(t, s, "/w/", revisions[3])
 	for i := 3; i < 6; i++ {
 		same(t, "batch", next(t, batches), one("/w/a", fmt.Sprint(i), revisions[i]))
 	}
-	revision := put(t, s, "/w/a", "live")
+	revision := Put(t, s, "/w/a", "live")
 	same(t, "live batch", next(t, batches), one("/w/a", "live", revision))
 }
 
 func watchFromNow(t *testing.T, s kv.Store) {
 	for i := range 10 {
-		put(t, s, "/w/a", "before")
+		Put(t, s, "/w/a", "before")
 		ctx, cancel := context.WithCancel(t.Context())
 		batches, err := s.Watch(ctx, "/w/", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		value := fmt.Sprint(i)
-		revision := put(t, s, "/w/a", value)
+		revision := Put(t, s, "/w/a", value)
 		same(t, "first batch", next(t, batches), one("/w/a", value, revision))
 		cancel()
 	}
 }
 
 func compactedWatch(t *testing.T, s kv.Store) {
-	old := put(t, s, "/w/a", "1")
+	old := Put(t, s, "/w/a", "1")
 	for range 5 {
-		put(t, s, "/w/a", "2")
+		Put(t, s, "/w/a", "2")
 	}
-	at := put(t, s, "/w/a", "3")
-	last := put(t, s, "/w/a", "4")
+	at := Put(t, s, "/w/a", "3")
+	last := Put(t, s, "/w/a", "4")
 	compact(t, s, at)
 	batches := watch(t, s, "/w/", old)
 	b := <-batches
@@ -135,7 +135,7 @@ func compactedWatch(t *testing.T, s kv.Store) {
 func twoWatchers(t *testing.T, s kv.Store) {
 	a, b := watch(t, s, "/w/", 0), watch(t, s, "/w/", 0)
 	for i := range 10 {
-		put(t, s, fmt.Sprintf("/w/%d", i), "x")
+		Put(t, s, fmt.Sprintf("/w/%d", i), "x")
 	}
 	for range 10 {
 		same(t, "batch of the second watcher", next(t, b), next(t, a))
@@ -145,7 +145,7 @@ func twoWatchers(t *testing.T, s kv.Store) {
 func slowWatcher(t *testing.T, s kv.Store) {
 	slow, fast := watch(t, s, "/w/", 0), watch(t, s, "/w/", 0)
 	for i := range 300 {
-		revision := put(t, s, "/w/a", fmt.Sprint(i))
+		revision := Put(t, s, "/w/a", fmt.Sprint(i))
 		same(t, "batch of the fast watcher", next(t, fast), one("/w/a", fmt.Sprint(i), revision))
 	}
 	for i := range 300 {
@@ -164,7 +164,7 @@ func watchEndsWithContext(t *testing.T, s kv.Store) {
 		t.Fatal(err)
 	}
 	other := watch(t, s, "/v/", 0)
-	put(t, s, "/w/a", "x")
+	Put(t, s, "/w/a", "x")
 	next(t, idle)
 	cancel()
 	if b, ok := <-idle; ok {
@@ -175,7 +175,7 @@ func watchEndsWithContext(t *testing.T, s kv.Store) {
 			t.Errorf("the end of the context shows as %v", b.Err)
 		}
 	}
-	revision := put(t, s, "/v/a", "x")
+	revision := Put(t, s, "/v/a", "x")
 	same(t, "batch of a watch with another context", next(t, other), one("/v/a", "x", revision))
 	if _, err := s.Watch(ctx, "/w/", 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("watch with an ended context: %v", err)
@@ -183,7 +183,7 @@ func watchEndsWithContext(t *testing.T, s kv.Store) {
 }
 
 func closing(t *testing.T, s kv.Store) {
-	put(t, s, "/w/a", "x")
+	Put(t, s, "/w/a", "x")
 	batches := watch(t, s, "/w/", 0)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func closing(t *testing.T, s kv.Store) {
 }
 
 func endedContext(t *testing.T, s kv.Store) {
-	revision := put(t, s, "/a", "x")
+	revision := Put(t, s, "/a", "x")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, getErr := s.Get(ctx, "/a")

@@ -222,26 +222,7 @@ func TestEmbedded_logsNothingThatAlarms(t *testing.T) {
 	}
 }
 
-func mustPut(t testing.TB, s kv.Store, key, value string) int64 {
-	t.Helper()
-	revision, err := s.Txn(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(key, []byte(value))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return revision
-}
-
-func wantError(t *testing.T, err error, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error, want one with %q", parts)
-	}
-	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			t.Errorf("error %q does not say %q", err, p)
-		}
-	}
-}
+var mustPut, wantError = conformance.Put, conformance.WantError
 
 // Old revisions are forgotten by size as well as by time; those of the last minute are kept.
 func TestG12_compactionFollowsTheSizeAsWellAsTheClock(t *testing.T) {
