@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,10 +28,8 @@ const reservedLabels = "dev.kura/"
 // Validate checks an account.
 func (a Account) Validate() error {
 	var v Invalid
-	v.note("/id", checkLabel(a.ID))
-	if a.Handle != "" {
-		v.note("/handle", checkLabel(lowerHandle(a.Handle)))
-	}
+	v.name("/id", a.ID)
+	v.optional("/handle", lowerHandle(a.Handle), checkLabel)
 	v.labels("/labels", a.Labels)
 	return v.Err("account " + quote(a.ID))
 }
@@ -39,7 +38,7 @@ func (a Account) Validate() error {
 // other environments of e.
 func (t HostTemplate) Validate(e Environment) error {
 	var v Invalid
-	v.note("/name", checkLabel(t.Name))
+	v.name("/name", t.Name)
 	if err := checkPattern(t.Pattern); err != nil {
 		v.note("/pattern", err)
 	} else {
@@ -88,17 +87,37 @@ func (v *Invalid) note(pointer string, err error) {
 // name checks the name of another object.
 func (v *Invalid) name(pointer, value string) { v.note(pointer, checkLabel(value)) }
 
+// optional checks what need not be there.
+func (v *Invalid) optional(pointer, value string, check func(string) error) {
+	if value != "" {
+		v.note(pointer, check(value))
+	}
+}
+
+// required checks the name of what must be there; what says which one to write.
+func (v *Invalid) required(pointer, name, what string) {
+	if name == "" {
+		v.Add(pointer, "is required; name %s", what)
+		return
+	}
+	v.name(pointer, name)
+}
+
+// matches checks what need not be there against a format; fault says of the quoted value what it is not.
+func (v *Invalid) matches(pointer, value string, format *regexp.Regexp, fault string) {
+	if value != "" && !format.MatchString(value) {
+		v.Add(pointer, "%s is no %s", quote(value), fault)
+	}
+}
+
 // oneOf checks a closed set; empty takes the default.
 func oneOf[T ~string](v *Invalid, pointer string, value T, allowed ...T) {
-	if value == "" {
+	if value == "" || slices.Contains(allowed, value) {
 		return
 	}
 	var names []string
 	for _, a := range allowed {
-		if a == value {
-			return
-		}
-		names = append(names, fmt.Sprintf("%q", string(a)))
+		names = append(names, quote(string(a)))
 	}
 	v.Add(pointer, "%s is not known; use %s", quote(string(value)), strings.Join(names, " or "))
 }

@@ -31,11 +31,7 @@ var (
 
 func (v *Invalid) containers(e Environment, r Region) {
 	c := r.Containers
-	if c.Endpoint == "" {
-		v.Add("/containers/endpoint", "is required; name a --container-endpoint of the daemon")
-	} else {
-		v.name("/containers/endpoint", c.Endpoint)
-	}
+	v.required("/containers/endpoint", c.Endpoint, "a --container-endpoint of the daemon")
 	oneOf(v, "/containers/pull", c.Pull, PullMissing, PullAlways, PullNever)
 	const at = "/containers/services"
 	switch n := len(c.Services); {
@@ -102,15 +98,11 @@ func (v *Invalid) service(e Environment, at string, t tokenValues, s Service) {
 	for _, key := range sortedKeys(s.Labels) {
 		v.expanded(join(at, "labels", key), t, s.Labels[key])
 	}
-	if s.User != "" {
-		if user, ok := v.expanded(at+"/user", t, s.User); ok && !userFormat.MatchString(user) {
-			v.Add(at+"/user", "%s is no user; write a name or a number, with an optional group behind a colon, such as 1000:1000", quote(s.User))
-		}
+	if user, ok := v.expanded(at+"/user", t, s.User); ok && s.User != "" && !userFormat.MatchString(user) {
+		v.Add(at+"/user", "%s is no user; write a name or a number, with an optional group behind a colon, such as 1000:1000", quote(s.User))
 	}
 	v.limits(at, s.Memory, s.CPUs)
-	if s.StopSignal != "" && !signalFormat.MatchString(s.StopSignal) {
-		v.Add(at+"/stop_signal", "%s is no signal that can stop a container; write one such as SIGTERM, SIGINT or SIGQUIT", quote(s.StopSignal))
-	}
+	v.matches(at+"/stop_signal", s.StopSignal, signalFormat, "signal that can stop a container; write one such as SIGTERM, SIGINT or SIGQUIT")
 	v.duration(at+"/grace_period", s.GracePeriod, 0, maxGracePeriod)
 }
 
@@ -127,10 +119,7 @@ func (v *Invalid) image(pointer, image, sample, tag string) {
 }
 
 func (v *Invalid) limits(at, memory string, cpus float64) {
-	if memory != "" {
-		_, err := ParseMemory(memory)
-		v.note(at+"/memory", err)
-	}
+	v.optional(at+"/memory", memory, func(m string) error { _, err := ParseMemory(m); return err })
 	v.note(at+"/cpus", checkCPUs(cpus))
 }
 

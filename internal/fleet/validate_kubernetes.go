@@ -22,25 +22,15 @@ var quantityFormat = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,9})?([EPTGMk]|[E
 
 func (v *Invalid) kubernetes(e Environment, k Kubernetes) {
 	const at = "/kubernetes"
-	if k.Cluster == "" {
-		v.Add(at+"/cluster", "is required; name a cluster that the daemon was given")
-	} else {
-		v.name(at+"/cluster", k.Cluster)
-	}
-	if k.Namespace != "" {
-		v.name(at+"/namespace", k.Namespace)
-	}
+	v.required(at+"/cluster", k.Cluster, "a cluster that the daemon was given")
+	v.optional(at+"/namespace", k.Namespace, checkLabel)
 	v.kubernetesImage(at+"/image", k.Image)
 	v.number(at+"/replicas", k.Replicas, 0, maxReplicas)
 	if k.Storage != nil {
-		if k.Storage.Class != "" {
-			v.note(at+"/storage/class", CheckHost(k.Storage.Class))
-		}
+		v.optional(at+"/storage/class", k.Storage.Class, CheckHost)
 		v.quantity(at+"/storage/size", k.Storage.Size)
 	}
-	if k.IngressClass != "" {
-		v.note(at+"/ingress_class", CheckHost(k.IngressClass))
-	}
+	v.optional(at+"/ingress_class", k.IngressClass, CheckHost)
 	v.nodeSelector(at+"/node_selector", k.NodeSelector)
 	v.count(at+"/tolerations", len(k.Tolerations))
 	for i, t := range k.Tolerations {
@@ -124,9 +114,7 @@ func (v *Invalid) qualifiedName(pointer, what, key string) {
 
 // labelValue checks a value of a label or taint as Kubernetes does.
 func (v *Invalid) labelValue(pointer, value string) {
-	if value != "" && !qualifiedFormat.MatchString(value) {
-		v.Add(pointer, "%s is no value of a label; use at most 63 letters, digits and . _ -, starting and ending with a letter or digit", quote(value))
-	}
+	v.matches(pointer, value, qualifiedFormat, "value of a label; use at most 63 letters, digits and . _ -, starting and ending with a letter or digit")
 }
 
 func (v *Invalid) kubernetesEnv(pointer string, env map[string]string) {

@@ -29,9 +29,7 @@ func (r Region) ValidateFor(e Environment) error {
 	var v Invalid
 	v.name("/name", r.Name)
 	v.text("/display_name", r.DisplayName, maxText)
-	if r.ClusterID != "" {
-		v.name("/cluster_id", r.ClusterID)
-	}
+	v.optional("/cluster_id", r.ClusterID, checkLabel)
 	v.hosts(r)
 	v.location(r)
 	v.readiness(r)
@@ -59,17 +57,9 @@ func (r Region) ValidateFor(e Environment) error {
 }
 
 func (v *Invalid) hosts(r Region) {
-	if r.Hosts.Public == "" {
-		v.Add("/hosts/public", "is required; name the host template of the region's public hosts")
-	} else {
-		v.name("/hosts/public", r.Hosts.Public)
-	}
-	if r.Hosts.GRPC != "" {
-		v.name("/hosts/grpc", r.Hosts.GRPC)
-	}
-	if r.Hosts.Global != "" {
-		v.name("/hosts/global", r.Hosts.Global)
-	}
+	v.required("/hosts/public", r.Hosts.Public, "the host template of the region's public hosts")
+	v.optional("/hosts/grpc", r.Hosts.GRPC, checkLabel)
+	v.optional("/hosts/global", r.Hosts.Global, checkLabel)
 	// gRPC may share the public host: it has its own port. The global host leads to
 	// servers of several regions and cannot be one of theirs.
 	if r.Hosts.Global != "" && (r.Hosts.Global == r.Hosts.Public || r.Hosts.Global == r.Hosts.GRPC) {
@@ -133,10 +123,8 @@ var ownerFormat = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 func (v *Invalid) dns(d DNS) {
 	oneOf(v, "/dns/mode", d.Mode, DNSNone, DNSExternalDNS, DNSManaged)
 	published := d.Mode == DNSExternalDNS || d.Mode == DNSManaged
-	switch {
-	case d.OwnerID != "" && !ownerFormat.MatchString(d.OwnerID):
-		v.Add("/dns/owner_id", "%s is no owner id; use letters, digits and . _ -", quote(d.OwnerID))
-	case d.OwnerID == "" && published:
+	v.matches("/dns/owner_id", d.OwnerID, ownerFormat, "owner id; use letters, digits and . _ -")
+	if d.OwnerID == "" && published {
 		v.Add("/dns/owner_id", "is required with dns mode %q, which tells our records from others' by it; write the owner id of the TXT records", d.Mode)
 	}
 	switch {

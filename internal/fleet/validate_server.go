@@ -3,8 +3,8 @@ package fleet
 // Validate checks a server by itself; ValidateIn checks it against its region.
 func (s Server) Validate() error {
 	var v Invalid
-	v.note("/account", checkLabel(s.Account))
-	v.note("/region", checkLabel(s.Region))
+	v.name("/account", s.Account)
+	v.name("/region", s.Region)
 	v.note("/image_tag", CheckImageTag(s.ImageTag))
 	v.labels("/labels", s.Labels)
 	v.remediation("/remediation", s.Remediation)
@@ -24,31 +24,32 @@ func (s Server) ValidateIn(r Region) error {
 		_, err := kubeImage(r.Kubernetes.Image, s.ImageTag)
 		v.note("/image_tag", err)
 	}
-	if o := s.Overrides; o != nil {
-		const at = "/overrides"
-		if o.Containers != nil && r.Containers == nil {
-			v.Add(at+"/containers", "region %q runs on kubernetes; use overrides.kubernetes or leave it out", r.Name)
-		}
-		if o.Kubernetes != nil && r.Kubernetes == nil {
-			v.Add(at+"/kubernetes", "region %q runs containers; use overrides.containers or leave it out", r.Name)
-		}
-		if o.Containers != nil && r.Containers != nil {
-			for _, name := range sortedKeys(o.Containers.Services) {
-				p := join(at, "containers", "services", name)
-				service, known := r.Containers.Services[name]
-				if !known {
-					v.Add(p, "region %q has no service %q (%s); correct the name", r.Name, name, either(sortedKeys(r.Containers.Services), "it has none"))
-					continue
-				}
-				t := sampleTokens(r, service)
-				env := o.Containers.Services[name].Env
-				for _, key := range sortedKeys(env) {
-					v.expanded(join(p, "env", key), t, env[key])
-				}
-			}
-		}
+	const at = "/overrides"
+	switch o := s.Overrides; {
+	case o == nil:
+	case o.Kubernetes != nil && r.Kubernetes == nil:
+		v.Add(at+"/kubernetes", "region %q runs containers; use overrides.containers or leave it out", r.Name)
+	case o.Containers != nil && r.Containers == nil:
+		v.Add(at+"/containers", "region %q runs on kubernetes; use overrides.kubernetes or leave it out", r.Name)
+	case o.Containers != nil:
+		v.overridden(at+"/containers/services", r, o.Containers.Services)
 	}
 	return v.Err("server " + quote(s.Key().String()))
+}
+
+// overridden checks overrides of services against those of a container region.
+func (v *Invalid) overridden(at string, r Region, services map[string]ServiceOverride) {
+	for _, name := range sortedKeys(services) {
+		service, known := r.Containers.Services[name]
+		if !known {
+			v.Add(join(at, name), "region %q has no service %q (%s); correct the name", r.Name, name, either(sortedKeys(r.Containers.Services), "it has none"))
+			continue
+		}
+		t, env := sampleTokens(r, service), services[name].Env
+		for _, key := range sortedKeys(env) {
+			v.expanded(join(at, name, "env", key), t, env[key])
+		}
+	}
 }
 
 // overrides checks what can be checked without the region.

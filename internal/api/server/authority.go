@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -80,7 +80,19 @@ func (a *authority) renew(now time.Time) error {
 		pair.Leaf.CheckSignatureFrom(ca.Leaf) == nil && slices.Equal(hostsOf(pair.Leaf), a.hosts) {
 		return nil
 	}
-	return a.issue(ca, now)
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "kurad"},
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(certificateLife),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range a.hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	return a.issue(certKeyFile, certFile, &ca, template)
 }
 
 func hostsOf(c *x509.Certificate) []string {
@@ -102,62 +114,35 @@ func (a *authority) load(now time.Time) (tls.Certificate, error) {
 	if _, there := os.Stat(a.path(CAFile)); err != nil && !errors.Is(there, fs.ErrNotExist) {
 		return ca, fmt.Errorf("the certificate authority in %s cannot be used: %w; put its files back, or remove the folder and give clients the new %s", a.dir, err, CAFile)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return ca, err
-	}
-	serial, err := serialNumber()
-	if err != nil {
-		return ca, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "kurad certificate authority " + serial.Text(16)[:8]},
-		NotBefore:    now.Add(-clockSkew), NotAfter: now.Add(authorityLife),
+	if err := a.issue(caKeyFile, CAFile, nil, &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "kurad certificate authority " + rand.Text()[:8]},
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(authorityLife),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-		IsCA:     true, BasicConstraintsValid: true, MaxPathLenZero: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
+		IsCA:     true, MaxPathLenZero: true,
+	}); err != nil {
 		return ca, err
 	}
-	// The key first: a crash in between leaves an authority that nobody knows yet.
-	if err := a.write(caKeyFile, CAFile, key, der); err != nil {
-		return ca, err
-	}
-	a.log.Info("kurad made a certificate authority for its API; its clients need the file", "file", a.path(CAFile), "until", template.NotAfter)
+	a.log.Info("kurad made a certificate authority for its API; its clients need the file", "file", a.path(CAFile), "until", now.Add(authorityLife))
 	return tls.LoadX509KeyPair(a.path(CAFile), a.path(caKeyFile))
 }
 
-// issue makes a certificate for the hosts.
-func (a *authority) issue(ca tls.Certificate, now time.Time) error {
+// issue makes a key and its certificate, which the authority signs; nil: it signs itself. The key
+// is written first: a crash in between leaves an authority that nobody knows yet.
+func (a *authority) issue(keyName, certName string, ca *tls.Certificate, template *x509.Certificate) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
 	}
-	serial, err := serialNumber()
-	if err != nil {
-		return err
+	template.BasicConstraintsValid = true // x509 chooses the serial number
+	parent, signer := template, crypto.PrivateKey(key)
+	if ca != nil {
+		parent, signer = ca.Leaf, ca.PrivateKey
 	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "kurad"},
-		NotBefore:    now.Add(-clockSkew), NotAfter: now.Add(certificateLife),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		BasicConstraintsValid: true,
-	}
-	for _, host := range a.hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, host)
-		}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.Leaf, key.Public(), ca.PrivateKey)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
 		return fmt.Errorf("make a certificate for %s: %w", strings.Join(a.hosts, ", "), err)
 	}
-	return a.write(certKeyFile, certFile, key, der)
+	return a.write(keyName, certName, key, der)
 }
 
 // write leaves a key, readable by kurad's user only, and then its certificate, readable
@@ -171,8 +156,4 @@ func (a *authority) write(keyName, certName string, key *ecdsa.PrivateKey, cert 
 		return err
 	}
 	return writeFile(a.path(certName), 0o644, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
-}
-
-func serialNumber() (*big.Int, error) {
-	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 }

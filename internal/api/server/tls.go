@@ -1,14 +1,9 @@
 package server
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -31,18 +26,20 @@ type Certificate struct {
 	// renew makes the files anew where it is time to; nil: somebody else does.
 	renew func(now time.Time) error
 
-	mu      sync.Mutex
-	shown   *tls.Certificate
-	looked  time.Time
-	content [sha256.Size]byte // of the files when they were read last
+	mu     sync.Mutex
+	shown  *tls.Certificate
+	looked time.Time
+	fault  string // of the files when they were read last
 }
 
 // LoadCertificate reads a certificate with its chain, and its key, from PEM files.
 func LoadCertificate(certFile, keyFile string, log hclog.Logger, now func() time.Time) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log, now: now}
-	if err := c.read(); err != nil {
+	pair, err := c.read()
+	if err != nil {
 		return nil, err
 	}
+	c.shown = &pair
 	return c, nil
 }
 
@@ -75,49 +72,26 @@ func (c *Certificate) look(now time.Time) {
 			c.log.Error("the certificate of the API cannot be renewed", "file", c.certFile, "until", c.shown.Leaf.NotAfter, "error", err)
 		}
 	}
-	before := c.content
-	if err := c.read(); err != nil {
-		if c.content != before { // said once of what is the same
-			c.log.Error("the new certificate of the API cannot be used; the one before stays", "file", c.certFile, "until", c.shown.Leaf.NotAfter, "error", err)
+	pair, err := c.read()
+	switch {
+	case err != nil && err.Error() != c.fault: // said once of what is the same
+		c.log.Error("the new certificate of the API cannot be used; the one before stays", "file", c.certFile, "until", c.shown.Leaf.NotAfter, "error", err)
+		c.fault = err.Error()
+	case err == nil:
+		if !pair.Leaf.Equal(c.shown.Leaf) {
+			c.log.Info("the API has a new certificate", "file", c.certFile, "until", pair.Leaf.NotAfter)
 		}
-		return
-	}
-	if c.content != before {
-		c.log.Info("the API has a new certificate", "file", c.certFile, "until", c.shown.Leaf.NotAfter)
+		c.shown, c.fault = &pair, ""
 	}
 }
 
-// read takes the files in, unless they are as they were.
-func (c *Certificate) read() error {
-	cert, errC := os.ReadFile(c.certFile)
-	key, errK := os.ReadFile(c.keyFile)
-	content := sha256.Sum256(bytes.Join([][]byte{cert, key, errorText(errC), errorText(errK)}, []byte{0}))
-	if c.shown != nil && content == c.content {
-		return nil
-	}
-	c.content = content
-	if err := errors.Join(errC, errK); err != nil {
-		return err
-	}
-	pair, err := tls.X509KeyPair(cert, key)
+func (c *Certificate) read() (tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
-		return fmt.Errorf("certificate %s and key %s: %w", c.certFile, c.keyFile, err)
+		return pair, fmt.Errorf("certificate %s and key %s: %w", c.certFile, c.keyFile, err)
 	}
-	if pair.Leaf == nil {
-		if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
-			return fmt.Errorf("certificate %s: %w", c.certFile, err)
-		}
+	if c.now().After(pair.Leaf.NotAfter) {
+		return pair, fleet.Errorf(fleet.CodeInvalid, "certificate %s expired at %s; put a new one there", c.certFile, pair.Leaf.NotAfter.Format(time.RFC3339))
 	}
-	if now := c.now(); now.After(pair.Leaf.NotAfter) {
-		return fleet.Errorf(fleet.CodeInvalid, "certificate %s expired at %s; put a new one there", c.certFile, pair.Leaf.NotAfter.Format(time.RFC3339))
-	}
-	c.shown = &pair
-	return nil
-}
-
-func errorText(err error) []byte {
-	if err == nil {
-		return nil
-	}
-	return []byte(err.Error())
+	return pair, nil
 }

@@ -65,22 +65,30 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(h[:])
 }
 
+// parse returns of a bearer the id, and the hash of the secret.
+func parse(bearer string) (id, hash string, ok bool) {
+	parts := strings.Split(bearer, "_")
+	if len(parts) != 3 || parts[0] != tokenPrefix || !isID(parts[1]) {
+		return "", "", false
+	}
+	return parts[1], hashOf(parts[2]), true
+}
+
+func sameHash(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
 // Authenticate returns the token that a bearer is, unless it is unknown, revoked or
 // expired.
 func (t *Tokens) Authenticate(ctx context.Context, bearer string) (fleet.Token, error) {
 	unknown := fleet.Errorf(fleet.CodeUnauthorized, "this kurad does not know the token; is it one of this environment, and complete? (kurad token list shows those there are)")
-	parts := strings.Split(bearer, "_")
-	if len(parts) != 3 || parts[0] != tokenPrefix || !isID(parts[1]) {
+	id, hash, ok := parse(bearer)
+	if !ok {
 		return fleet.Token{}, unknown
 	}
-	stored, err := t.records.Token(ctx, parts[1])
-	if fleet.CodeOf(err) == fleet.CodeNotFound {
-		return fleet.Token{}, unknown
-	}
-	if err != nil {
+	stored, err := t.records.Token(ctx, id)
+	switch {
+	case err != nil && fleet.CodeOf(err) != fleet.CodeNotFound:
 		return fleet.Token{}, err
-	}
-	if subtle.ConstantTimeCompare([]byte(hashOf(parts[2])), []byte(stored.Value.Hash)) != 1 {
+	case err != nil || !sameHash(hash, stored.Value.Hash):
 		return fleet.Token{}, unknown
 	}
 	// Only who holds the secret learns more than that.
@@ -101,12 +109,9 @@ func (t *Tokens) ended(token fleet.Token) error {
 // valid reports whether a bearer is a token of the view that is neither revoked nor
 // expired. It asks no store.
 func (t *Tokens) valid(view *store.View, bearer string) bool {
-	parts := strings.Split(bearer, "_")
-	if len(parts) != 3 {
-		return false
-	}
-	token, ok := view.Token(parts[1])
-	return ok && subtle.ConstantTimeCompare([]byte(hashOf(parts[2])), []byte(token.Hash)) == 1 && t.ended(token) == nil
+	id, hash, ok := parse(bearer)
+	token, known := view.Token(id)
+	return ok && known && sameHash(hash, token.Hash) && t.ended(token) == nil
 }
 
 func isID(s string) bool {
