@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,9 +122,11 @@ func written[T, W any](r declare.Result[T], dry bool, show func(T) W) *putOutput
 // objects are those of one type T, shown as W.
 type objects[T, W any] struct {
 	declare.Kind[T]
-	noun string
-	show func(store.Versioned[T]) W
-	same func(v *fleet.Invalid, names []string, declared T) // that the body is about the object of the URL
+	noun    string
+	list    lister[T]
+	account func(T) string // whose one is; nil: of all of them alike
+	show    func(store.Versioned[T]) W
+	same    func(v *fleet.Invalid, names []string, declared T) // that the body is about the object of the URL
 }
 
 func (o objects[T, W]) what(names []string) string {
@@ -144,6 +147,17 @@ func getObject[I interface{ names() []string }, T, W any](o objects[T, W]) func(
 	return func(ctx context.Context, in *I) (W, error) {
 		v, err := o.read(ctx, (*in).names())
 		return o.show(v), err
+	}
+}
+
+// listObjects answers with a page of those that the caller may see.
+func listObjects[T, W any](s *Server, o objects[T, W]) func(context.Context, *PageInput) (api.List[W], error) {
+	return func(ctx context.Context, in *PageInput) (api.List[W], error) {
+		list := o.list
+		if o.account != nil {
+			list = seen(ctx, list, o.account)
+		}
+		return listAll(ctx, s, *in, list, o.show)
 	}
 }
 
@@ -203,7 +217,7 @@ func sameName(v *fleet.Invalid, pointer, inURL, inBody string) {
 
 func (s *Server) accounts() objects[fleet.Account, api.Account] {
 	return objects[fleet.Account, api.Account]{
-		Kind: s.Declare.Accounts(), noun: "account",
+		Kind: s.Declare.Accounts(), noun: "account", list: s.Records.Accounts, account: func(a fleet.Account) string { return a.ID },
 		show: func(v store.Versioned[fleet.Account]) api.Account {
 			return api.Account{Generation: v.Generation, Account: v.Value}
 		},
@@ -211,13 +225,9 @@ func (s *Server) accounts() objects[fleet.Account, api.Account] {
 	}
 }
 
-func (s *Server) listAccounts(ctx context.Context, in *PageInput) (api.List[api.Account], error) {
-	return listAll(ctx, s, *in, seen(ctx, s.Records.Accounts, func(a fleet.Account) string { return a.ID }), s.accounts().show)
-}
-
 func (s *Server) templates() objects[fleet.HostTemplate, api.HostTemplate] {
 	return objects[fleet.HostTemplate, api.HostTemplate]{
-		Kind: s.Declare.Templates(), noun: "host template",
+		Kind: s.Declare.Templates(), noun: "host template", list: s.Records.Templates,
 		// What follows from a pattern here is shown with it. One that another environment has
 		// made collide since it was stored has no example.
 		show: func(v store.Versioned[fleet.HostTemplate]) api.HostTemplate {
@@ -230,13 +240,9 @@ func (s *Server) templates() objects[fleet.HostTemplate, api.HostTemplate] {
 	}
 }
 
-func (s *Server) listTemplates(ctx context.Context, in *PageInput) (api.List[api.HostTemplate], error) {
-	return listAll(ctx, s, *in, s.Records.Templates, s.templates().show)
-}
-
 func (s *Server) regions() objects[fleet.Region, api.Region] {
 	return objects[fleet.Region, api.Region]{
-		Kind: s.Declare.Regions(), noun: "region",
+		Kind: s.Declare.Regions(), noun: "region", list: s.Records.Regions,
 		show: func(v store.Versioned[fleet.Region]) api.Region {
 			return api.Region{Generation: v.Generation, Region: v.Value}
 		},
@@ -244,13 +250,9 @@ func (s *Server) regions() objects[fleet.Region, api.Region] {
 	}
 }
 
-func (s *Server) listRegions(ctx context.Context, in *PageInput) (api.List[api.Region], error) {
-	return listAll(ctx, s, *in, s.Records.Regions, s.regions().show)
-}
-
 func (s *Server) cacheEndpoints() objects[fleet.CacheEndpoint, api.CacheEndpoint] {
 	return objects[fleet.CacheEndpoint, api.CacheEndpoint]{
-		Kind: s.Declare.CacheEndpoints(), noun: "cache endpoint",
+		Kind: s.Declare.CacheEndpoints(), noun: "cache endpoint", account: func(e fleet.CacheEndpoint) string { return e.Account },
 		show: func(v store.Versioned[fleet.CacheEndpoint]) api.CacheEndpoint {
 			return api.CacheEndpoint{Generation: v.Generation, Key: v.Value.Key(), CacheEndpoint: v.Value}
 		},
@@ -278,20 +280,17 @@ func (s *Server) listCacheEndpoints(ctx context.Context, in *listCacheEndpointsI
 			return api.List[api.CacheEndpoint]{Items: []api.CacheEndpoint{}}, nil
 		}
 	}
+	o := s.cacheEndpoints()
+	if in.Account != "" {
+		o.account = nil // it is one that the caller sees
+	}
 	// A page may hold less than its limit, for the store does not know technologies.
-	list := func(ctx context.Context, o store.PageOptions) (store.Listing[fleet.CacheEndpoint], error) {
-		l, err := s.Records.CacheEndpoints(ctx, in.Account, o)
-		kept := l.Items[:0]
-		for _, v := range l.Items {
-			if in.Technology == "" || v.Value.Technology == in.Technology {
-				kept = append(kept, v)
-			}
-		}
-		l.Items = kept
+	o.list = func(ctx context.Context, p store.PageOptions) (store.Listing[fleet.CacheEndpoint], error) {
+		l, err := s.Records.CacheEndpoints(ctx, in.Account, p)
+		l.Items = slices.DeleteFunc(l.Items, func(v store.Versioned[fleet.CacheEndpoint]) bool {
+			return in.Technology != "" && v.Value.Technology != in.Technology
+		})
 		return l, err
 	}
-	if in.Account == "" {
-		list = seen(ctx, list, func(e fleet.CacheEndpoint) string { return e.Account })
-	}
-	return listAll(ctx, s, in.PageInput, list, s.cacheEndpoints().show)
+	return listObjects(s, o)(ctx, &in.PageInput)
 }

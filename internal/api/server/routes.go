@@ -35,7 +35,7 @@ func (s *Server) register() {
 	answer(s, route{"version", "GET", "/v1/version", read, ofNone, "Which daemon this is: environment, suffixes, version, capabilities.", 0}, s.getVersion)
 	answer(s, route{"openapi", "GET", "/v1/openapi.json", read, ofNone, "This document.", 0}, s.getOpenAPI)
 
-	answer(s, route{"list-accounts", "GET", "/v1/accounts", read, ofListed, "All accounts, by id.", 0}, s.listAccounts)
+	answer(s, route{"list-accounts", "GET", "/v1/accounts", read, ofListed, "All accounts, by id.", 0}, listObjects(s, s.accounts()))
 	answer(s, route{"get-account", "GET", "/v1/accounts/{id}", read, ofID, "One account.", 0}, getObject[IDPath](s.accounts()))
 	handle(s, route{"put-account", "PUT", "/v1/accounts/{id}", write, ofID, "Declare an account. A new handle moves the hosts of its servers.", 0}, putObject[putAccountInput](s.accounts()))
 	handle(s, route{"delete-account", "DELETE", "/v1/accounts/{id}", write, ofID, "Remove an account that has no servers.", http.StatusNoContent}, deleteObject[deleteIDInput](s.accounts()))
@@ -46,12 +46,12 @@ func (s *Server) register() {
 	handle(s, route{"put-cache-endpoint", "PUT", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Declare a cache endpoint.", 0}, putObject[putCacheEndpointInput](s.cacheEndpoints()))
 	handle(s, route{"delete-cache-endpoint", "DELETE", "/v1/cache-endpoints/{account}/{key}", write, ofAccount, "Remove a declared cache endpoint.", http.StatusNoContent}, deleteObject[deleteEndpointInput](s.cacheEndpoints()))
 
-	answer(s, route{"list-host-templates", "GET", "/v1/host-templates", read, ofNone, "All host templates, by name.", 0}, s.listTemplates)
+	answer(s, route{"list-host-templates", "GET", "/v1/host-templates", read, ofNone, "All host templates, by name.", 0}, listObjects(s, s.templates()))
 	answer(s, route{"get-host-template", "GET", "/v1/host-templates/{name}", read, ofNone, "One host template.", 0}, getObject[NamePath](s.templates()))
 	handle(s, route{"put-host-template", "PUT", "/v1/host-templates/{name}", write, ofNone, "Declare a host template. A new pattern moves the hosts of the servers that use it.", 0}, putObject[putTemplateInput](s.templates()))
 	handle(s, route{"delete-host-template", "DELETE", "/v1/host-templates/{name}", write, ofNone, "Remove a host template that no region names.", http.StatusNoContent}, deleteObject[deleteNameInput](s.templates()))
 
-	answer(s, route{"list-regions", "GET", "/v1/regions", read, ofNone, "All regions, by name.", 0}, s.listRegions)
+	answer(s, route{"list-regions", "GET", "/v1/regions", read, ofNone, "All regions, by name.", 0}, listObjects(s, s.regions()))
 	answer(s, route{"get-region", "GET", "/v1/regions/{name}", read, ofNone, "One region.", 0}, getObject[NamePath](s.regions()))
 	handle(s, route{"put-region", "PUT", "/v1/regions/{name}", write, ofNone, "Declare a region. Its servers follow within max_unsettled.", 0}, putObject[putRegionInput](s.regions()))
 	handle(s, route{"delete-region", "DELETE", "/v1/regions/{name}", write, ofNone, "Remove a region in which no server is.", http.StatusNoContent}, deleteObject[deleteNameInput](s.regions()))

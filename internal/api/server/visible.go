@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/store"
 )
@@ -23,13 +24,7 @@ func seen[T any](ctx context.Context, list lister[T], account func(T) string) li
 			o.After = before(token.AccountPrefix)
 		}
 		l, err := list(ctx, o)
-		kept := l.Items[:0]
-		for _, v := range l.Items {
-			if token.Sees(account(v.Value)) {
-				kept = append(kept, v)
-			}
-		}
-		l.Items = kept
+		l.Items = slices.DeleteFunc(l.Items, func(v store.Versioned[T]) bool { return !token.Sees(account(v.Value)) })
 		if !token.Sees(l.After) {
 			l.After = "" // what follows is behind all that it sees
 		}
