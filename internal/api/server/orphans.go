@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,129 +20,114 @@ func (s *Server) listOrphans(ctx context.Context, _ *struct{}) (api.Orphans, err
 		return api.Orphans{}, err
 	}
 	// The listings first: a server that is declared meanwhile has no orphans.
-	listings, kube := s.Turns.Listings(), s.Turns.KubeListings()
-	l := &lost{declared: map[fleet.ServerKey]bool{}, regions: map[string]fleet.Region{}, sees: visible(ctx), out: api.Orphans{Items: []api.Orphan{}}}
+	engines, clusters := map[string]fleet.Listing{}, map[namespace]fleet.KubeListing{}
+	for _, listing := range s.Turns.Listings() {
+		engines[listing.Endpoint] = listing
+	}
+	for _, listing := range s.Turns.KubeListings() {
+		clusters[namespace{listing.Cluster, listing.Namespace}] = listing
+	}
+	f := &found{declared: map[fleet.ServerKey]bool{}, regions: map[string]fleet.Region{}, sees: visible(ctx), out: api.Orphans{Items: []api.Orphan{}}}
 	for _, key := range s.View.ServerKeys() {
-		l.declared[key] = true
+		f.declared[key] = true
 	}
 	for _, r := range s.View.Regions() {
-		l.regions[r.Value.Name] = r.Value.WithDefaults()
+		f.regions[r.Value.Name] = r.Value.WithDefaults()
+		if k := f.regions[r.Value.Name].Kubernetes; k != nil { // one that is not listed yet is shown, too
+			at := namespace{k.Cluster, k.Namespace}
+			clusters[at] = clusters[at]
+		}
 	}
 	for _, name := range s.Runtimes.ContainerEndpoints() {
-		l.endpoint(name, listings)
+		f.containers(name, engines[name])
 	}
-	for _, target := range l.namespaces(kube) {
-		l.namespace(target, kube, s.Runtimes.Clusters())
+	for _, at := range slices.SortedFunc(maps.Keys(clusters), func(a, b namespace) int {
+		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.name, b.name))
+	}) {
+		listing := clusters[at]
+		if listing.Cluster == "" && !slices.Contains(s.Runtimes.Clusters(), at.cluster) {
+			listing.Unreadable = &fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: fmt.Sprintf("this kurad was given no cluster named %q", at.cluster)}
+		}
+		f.instances(at, listing)
 	}
-	return l.out, nil
+	return f.out, nil
 }
 
-// lost collects what belongs to no declared server.
-type lost struct {
+// namespace is one of a cluster.
+type namespace struct{ cluster, name string }
+
+// found collects what belongs to no declared server.
+type found struct {
 	declared map[fleet.ServerKey]bool
 	regions  map[string]fleet.Region // by name, with defaults
 	sees     func(account string) bool
 	out      api.Orphans
 }
 
-func (l *lost) endpoint(name string, listings []fleet.Listing) {
-	at := api.UnreadableEndpoint{Endpoint: name}
-	i := slices.IndexFunc(listings, func(l fleet.Listing) bool { return l.Endpoint == name })
-	if i < 0 {
-		l.unread(at, time.Time{}, nil)
-		return
-	}
-	listing := listings[i]
-	if !l.unread(at, listing.Begun, listing.Unreadable) {
+func (f *found) containers(endpoint string, listing fleet.Listing) {
+	if !f.read(api.UnreadableEndpoint{Endpoint: endpoint}, listing.Begun, listing.Unreadable) {
 		return
 	}
 	for _, c := range listing.Containers {
-		if c.Foreign != "" || l.declared[fleet.ServerKey{Account: c.Account, Region: c.Region}] || !l.sees(c.Account) {
+		if c.Foreign != "" || f.declared[fleet.ServerKey{Account: c.Account, Region: c.Region}] || !f.sees(c.Account) {
 			continue
 		}
-		l.out.Items = append(l.out.Items, api.Orphan{
-			Endpoint: name, Name: c.Name, ID: c.ID, Image: c.Image, State: c.State,
+		f.out.Items = append(f.out.Items, api.Orphan{
+			Endpoint: endpoint, Name: c.Name, ID: c.ID, Image: c.Image, State: c.State,
 			Account: c.Account, Region: c.Region, Service: c.Service, Since: timeOf(listing.Since[c.ID]),
 		})
 	}
 }
 
-// namespaces returns the clusters and namespaces that regions name, and those that are
-// listed since they did, sorted.
-func (l *lost) namespaces(listings []fleet.KubeListing) [][2]string {
-	var list [][2]string
-	for _, k := range listings {
-		list = append(list, [2]string{k.Cluster, k.Namespace})
-	}
-	for _, r := range l.regions {
-		if r.Kubernetes == nil {
-			continue
-		}
-		if at := [2]string{r.Kubernetes.Cluster, r.Kubernetes.Namespace}; !slices.Contains(list, at) {
-			list = append(list, at)
-		}
-	}
-	slices.SortFunc(list, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
-	return list
-}
-
-func (l *lost) namespace(name [2]string, listings []fleet.KubeListing, clusters []string) {
-	at := api.UnreadableEndpoint{Cluster: name[0], Namespace: name[1]}
-	i := slices.IndexFunc(listings, func(l fleet.KubeListing) bool { return l.Cluster == at.Cluster && l.Namespace == at.Namespace })
-	if i < 0 {
-		var u *fleet.ReadFailure
-		if !slices.Contains(clusters, at.Cluster) {
-			u = &fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: fmt.Sprintf("this kurad was given no cluster named %q", at.Cluster)}
-		}
-		l.unread(at, time.Time{}, u)
-		return
-	}
-	listing := listings[i]
-	if !l.unread(at, listing.Begun, listing.Unreadable) {
+func (f *found) instances(at namespace, listing fleet.KubeListing) {
+	if !f.read(api.UnreadableEndpoint{Cluster: at.cluster, Namespace: at.name}, listing.Begun, listing.Unreadable) {
 		return
 	}
 	for _, k := range listing.Instances {
-		if k.Foreign != "" || l.owned(at, k) || !l.sees(k.Account) {
+		if k.Foreign != "" || f.owned(at, k) || !f.sees(k.Account) {
 			continue
 		}
-		l.out.Items = append(l.out.Items, api.Orphan{
-			Cluster: at.Cluster, Namespace: at.Namespace, Name: k.Name, ID: k.UID, Image: k.SpecImage, Phase: k.Phase,
-			Account: k.Account, Region: k.Region, Since: timeOf(listing.Since[k.UID]), Deletes: l.deletes(at, k),
+		f.out.Items = append(f.out.Items, api.Orphan{
+			Cluster: at.cluster, Namespace: at.name, Name: k.Name, ID: k.UID, Image: k.SpecImage, Phase: k.Phase,
+			Account: k.Account, Region: k.Region, Since: timeOf(listing.Since[k.UID]), Deletes: f.deletes(at, k),
 		})
 	}
 }
 
-// unread notes what did not answer and says whether there is anything that an earlier read
-// or this one has shown.
-func (l *lost) unread(at api.UnreadableEndpoint, begun time.Time, u *fleet.ReadFailure) (shown bool) {
+// read notes a read that failed or was not made yet, and says whether this one or an earlier one
+// has shown anything.
+func (f *found) read(at api.UnreadableEndpoint, begun time.Time, failure *fleet.ReadFailure) (shown bool) {
 	switch {
-	case u != nil:
-		at.Reason, at.Message, at.Since = u.Reason, u.Message, timeOf(u.Since)
+	case failure != nil:
+		at.Reason, at.Message, at.Since = failure.Reason, failure.Message, timeOf(failure.Since)
 	case begun.IsZero():
 		at.Reason, at.Message = fleet.ReasonNotObservedYet, "it was not listed yet by the kurad that answers"
 	default:
 		return true
 	}
-	l.out.Unreadable = append(l.out.Unreadable, at)
+	f.out.Unreadable = append(f.out.Unreadable, at)
 	return !begun.IsZero()
+}
+
+// regionAt is the region of an instance's labels, where that is in the namespace.
+func (f *found) regionAt(at namespace, k fleet.KubeInstance) (r fleet.Region, ok bool) {
+	r = f.regions[k.Region]
+	return r, r.Kubernetes != nil && at == namespace{r.Kubernetes.Cluster, r.Kubernetes.Namespace}
 }
 
 // owned reports whether the instance is that of a declared server: of its labels, in its
 // place and under its name.
-func (l *lost) owned(at api.UnreadableEndpoint, k fleet.KubeInstance) bool {
-	r := l.regions[k.Region]
-	if r.Kubernetes == nil || r.Kubernetes.Cluster != at.Cluster || r.Kubernetes.Namespace != at.Namespace {
-		return false
-	}
+func (f *found) owned(at namespace, k fleet.KubeInstance) bool {
+	r, here := f.regionAt(at, k)
 	name, err := r.Instance(k.Account)
-	return err == nil && name == k.Name && l.declared[fleet.ServerKey{Account: k.Account, Region: k.Region}]
+	return here && err == nil && name == k.Name && f.declared[fleet.ServerKey{Account: k.Account, Region: k.Region}]
 }
 
 // deletes reports whether the leader deletes the orphan after a while (K5).
-func (l *lost) deletes(at api.UnreadableEndpoint, k fleet.KubeInstance) bool {
-	r := l.regions[k.Region]
-	return r.Kubernetes != nil && r.Kubernetes.DeleteOrphans && r.Kubernetes.Cluster == at.Cluster && r.Kubernetes.Namespace == at.Namespace &&
-		!r.Paused && r.Remediation != fleet.RemediationObserve && !l.declared[fleet.ServerKey{Account: k.Account, Region: k.Region}]
+func (f *found) deletes(at namespace, k fleet.KubeInstance) bool {
+	r, here := f.regionAt(at, k)
+	return here && r.Kubernetes.DeleteOrphans && !r.Paused && r.Remediation != fleet.RemediationObserve &&
+		!f.declared[fleet.ServerKey{Account: k.Account, Region: k.Region}]
 }
 
 func timeOf(t time.Time) *time.Time {
