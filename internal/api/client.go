@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -46,31 +47,23 @@ type Config struct {
 
 // Client calls one kurad. It is safe for concurrent use.
 type Client struct {
-	base        *url.URL
-	endpoint    string // as it was given, for errors
-	token       Secret
-	environment string
-	userAgent   string
-	impatient   bool
-	slots       chan struct{}
-	quick       *retryablehttp.Client
-	patient     *retryablehttp.Client // for answers that wait: long polls, observe=now
-	met         atomic.Bool           // somebody has answered at the endpoint
+	cfg      Config
+	base     *url.URL
+	slots    chan struct{}
+	quick    *retryablehttp.Client
+	patient  *retryablehttp.Client // for answers that wait: long polls, observe=now
+	answered atomic.Bool           // somebody has, at the endpoint
 }
 
 // New returns a client; it does not connect.
 func New(cfg Config) (*Client, error) {
-	if cfg.Endpoint == "" {
-		cfg.Endpoint = DefaultEndpoint
-	}
+	cfg.Endpoint = cmp.Or(cfg.Endpoint, DefaultEndpoint)
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, "kura-client")
 	if cfg.RequestTimeout <= 0 {
 		cfg.RequestTimeout = DefaultRequestTimeout
 	}
 	if cfg.MaxConcurrent <= 0 {
 		cfg.MaxConcurrent = DefaultMaxConcurrent
-	}
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = "kura-client"
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
@@ -84,7 +77,7 @@ func New(cfg Config) (*Client, error) {
 
 func newClient(cfg Config, base *url.URL, transport http.RoundTripper) *Client {
 	return &Client{
-		base: base, endpoint: cfg.Endpoint, token: cfg.Token, environment: cfg.Environment, userAgent: cfg.UserAgent, impatient: cfg.Impatient,
+		cfg: cfg, base: base,
 		slots:   make(chan struct{}, cfg.MaxConcurrent),
 		quick:   retrying(transport, cfg.RequestTimeout, cfg.Logger),
 		patient: retrying(transport, cfg.RequestTimeout+MaxWait, cfg.Logger),
@@ -167,7 +160,7 @@ func (c *Client) noAnswer(ctx context.Context, what string, err error) error {
 	}
 	return &Error{Err: &fleet.Error{
 		Code:    fleet.CodeUnavailable,
-		Message: fmt.Sprintf("%s: kurad at %s does not answer (is it running, and is the endpoint right?)", what, c.endpoint),
+		Message: fmt.Sprintf("%s: kurad at %s does not answer (is it running, and is the endpoint right?)", what, c.cfg.Endpoint),
 		Err:     err,
 	}}
 }

@@ -160,7 +160,7 @@ func TestClient_givesUpAfterABoundedNumberOfTriesAndSoonerWhereNobodyEverAnswere
 		tries       int
 		least, most time.Duration
 	}{
-		{"nobody ever answered", false, 1 + retryUnmet, 500 * time.Millisecond, 2 * time.Second},
+		{"nobody ever answered", false, 1 + retryNobody, 500 * time.Millisecond, 2 * time.Second},
 		{"it answered before", true, 1 + retryMax, 3 * time.Second, 30 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -160,7 +160,7 @@ func (c *Client) request(ctx context.Context, k call) (*retryablehttp.Request, e
 		}
 		body = bytes.NewReader(b)
 	}
-	req, err := retryablehttp.NewRequestWithContext(withCourse(ctx, &course{repeat: k.repeat, impatient: c.impatient, met: &c.met}), k.method, u.String(), body)
+	req, err := retryablehttp.NewRequestWithContext(context.WithValue(ctx, attemptsKey{}, &attempts{repeat: k.repeat, once: c.cfg.Impatient, answered: &c.answered}), k.method, u.String(), body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k.what, err)
 	}
@@ -168,15 +168,15 @@ func (c *Client) request(ctx context.Context, k call) (*retryablehttp.Request, e
 		req.Header[name] = values
 	}
 	req.Header.Set("Accept", "application/json, "+ContentTypeProblem)
-	req.Header.Set("User-Agent", c.userAgent)
+	req.Header.Set("User-Agent", c.cfg.UserAgent)
 	if k.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if c.environment != "" {
-		req.Header.Set(HeaderEnvironment, c.environment)
+	if c.cfg.Environment != "" {
+		req.Header.Set(HeaderEnvironment, c.cfg.Environment)
 	}
-	if !c.token.Empty() {
-		req.Header.Set("Authorization", "Bearer "+c.token.Reveal())
+	if !c.cfg.Token.Empty() {
+		req.Header.Set("Authorization", "Bearer "+c.cfg.Token.Reveal())
 	}
 	return req, nil
 }
@@ -203,6 +203,6 @@ func (c *Client) strange(what string, resp *http.Response, why string) error {
 	}
 	return &Error{
 		Status: resp.StatusCode, RequestID: resp.Header.Get(HeaderRequestID), RetryAfter: retryAfter(resp),
-		Err: &fleet.Error{Code: code, Message: fmt.Sprintf("%s: %s answered %d", what, c.endpoint, resp.StatusCode), Err: errors.New(why)},
+		Err: &fleet.Error{Code: code, Message: fmt.Sprintf("%s: %s answered %d", what, c.cfg.Endpoint, resp.StatusCode), Err: errors.New(why)},
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 const (
 	retryMax      = 5 // attempts after the first
-	retryUnmet    = 3 // of them, while nobody has ever answered: 1 to 2 s in all
+	retryNobody   = 3 // of them, while nobody has ever answered: 1 to 2 s in all
 	retryWaitMin  = 250 * time.Millisecond
 	retryWaitMax  = 8 * time.Second
 	maxRetryAfter = 60 * time.Second // a daemon that asks for more gets the error returned
@@ -34,19 +34,15 @@ const (
 	always
 )
 
-// course is what one request has gone through, which decides whether it is sent again.
-type course struct {
+// attempts are those of one request, which decide whether another follows.
+type attempts struct {
 	repeat    repeatable
-	impatient bool
-	met       *atomic.Bool // whether anybody has ever answered at the endpoint
-	unreached int          // attempts that found nobody there
+	once      bool         // an attempt that got no answer is the last
+	answered  *atomic.Bool // whether anybody has ever answered at the endpoint
+	unreached int          // of them, those that found nobody there
 }
 
-type courseKey struct{}
-
-func withCourse(ctx context.Context, k *course) context.Context {
-	return context.WithValue(ctx, courseKey{}, k)
-}
+type attemptsKey struct{}
 
 func retrying(transport http.RoundTripper, timeout time.Duration, log hclog.Logger) *retryablehttp.Client {
 	return &retryablehttp.Client{
@@ -70,21 +66,21 @@ func shouldRetry(ctx context.Context, resp *http.Response, err error) (bool, err
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	k, ok := ctx.Value(courseKey{}).(*course)
+	k, ok := ctx.Value(attemptsKey{}).(*attempts)
 	if !ok {
 		return false, nil
 	}
 	if err == nil {
-		k.met.Store(true)
+		k.answered.Store(true)
 	}
 	switch {
-	case k.repeat == never, err != nil && k.impatient:
+	case k.repeat == never, err != nil && k.once:
 		return false, nil
 	case err != nil && notSent(err):
 		// Who answered before is taken to restart, and is waited for. Where nobody ever
 		// did, the address is wrong or nothing runs there: that is to be said at once.
 		k.unreached++
-		return k.met.Load() || k.unreached <= retryUnmet, nil
+		return k.answered.Load() || k.unreached <= retryNobody, nil
 	case err != nil:
 		return k.repeat == always && !permanent(err), nil
 	}
