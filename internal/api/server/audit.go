@@ -93,7 +93,7 @@ func (s *Server) withAudit(next http.Handler) http.Handler {
 			if mayHaveChanged(c, r) {
 				what = "what was asked for may have been done; read it again"
 			} else {
-				s.logins.untold(refusals{sourceOf(r.RemoteAddr), c.unwritten}) // the line that would have told them is lost
+				s.logins.again(refusals{sourceOf(r.RemoteAddr), c.unwritten}) // the line that would have told them is lost
 			}
 			writeProblem(w, newProblem(r.Context(), unwritable(err, what)))
 			return

@@ -114,7 +114,7 @@ func caller(ctx context.Context) fleet.Token { return callOf(ctx).token }
 func (s *Server) withLogin(mux *http.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); s.public[pattern] {
-			s.tellEnded(r.RemoteAddr)
+			s.writeEnded(r.RemoteAddr)
 			r.Body = http.NoBody
 			if isNewcomer(r.Context()) { // keeps no connection (G8)
 				w.Header().Set("Connection", "close")
@@ -124,7 +124,7 @@ func (s *Server) withLogin(mux *http.ServeMux, next http.Handler) http.Handler {
 		}
 		err := s.login(r.Context(), callOf(r.Context()), r.RemoteAddr, r.Header.Get("Authorization"))
 		if err == nil {
-			s.tellEnded(r.RemoteAddr)
+			s.writeEnded(r.RemoteAddr)
 			err = s.over(r.Context(), show(r.Context(), caller(r.Context())))
 		}
 		if err != nil {

@@ -68,19 +68,15 @@ func sourceOf(addr string) netip.Prefix {
 func (l *logins) wait(addr string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, ok := l.by.Peek(sourceOf(addr))
-	if !ok {
-		return 0
+	if s, ok := l.by.Peek(sourceOf(addr)); ok {
+		return s.wait(l.now())
 	}
-	return s.wait(l.now())
+	return 0
 }
 
 func (s *source) wait(now time.Time) time.Duration {
-	left := s.left.TokensAt(now)
-	if left >= 1 {
-		return 0
-	}
-	return time.Duration((1 - left) / float64(s.left.Limit()) * float64(time.Second))
+	missing := max(0, 1-s.left.TokensAt(now))
+	return time.Duration(missing / float64(s.left.Limit()) * float64(time.Second))
 }
 
 // refusals are calls of an address that were refused and are in no line of the audit log.
@@ -89,9 +85,16 @@ type refusals struct {
 	count int
 }
 
-// fail counts a failure, and returns how many calls were refused since the one before; and
-// of the address that is forgotten in its place, how many nobody has told.
-func (l *logins) fail(addr string) (unwritten int, forgotten refusals) {
+// takeRefusals returns the refusals of an address, once.
+func (s *source) takeRefusals() refusals {
+	r := refusals{s.from, s.unwritten}
+	s.unwritten = 0
+	return r
+}
+
+// fail counts a failure, and returns the calls that were refused since the one before; and
+// of the address that is forgotten in its place, those that are written nowhere.
+func (l *logins) fail(addr string) (before, forgotten refusals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from := sourceOf(addr)
@@ -99,26 +102,23 @@ func (l *logins) fail(addr string) (unwritten int, forgotten refusals) {
 	if !ok {
 		if l.by.Len() == maxSources {
 			_, old, _ := l.by.RemoveOldest()
-			forgotten = refusals{old.from, old.unwritten}
+			forgotten = old.takeRefusals()
 		}
 		s = &source{from: from, left: rate.NewLimiter(rate.Every(time.Minute/time.Duration(l.limit)), l.limit)}
 		l.by.Add(from, s)
 	}
 	s.left.AllowN(l.now(), 1)
-	unwritten, s.unwritten, s.refusing = s.unwritten, 0, false
-	return unwritten, forgotten
+	s.refusing = false
+	return s.takeRefusals(), forgotten
 }
 
 // ended returns the refusals of an address whose limit is over, once.
 func (l *logins) ended(addr string) (r refusals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, ok := l.by.Peek(sourceOf(addr))
-	if !ok || s.wait(l.now()) > 0 {
-		return r
+	if s, ok := l.by.Peek(sourceOf(addr)); ok && s.wait(l.now()) == 0 {
+		r = s.takeRefusals()
 	}
-	r = refusals{s.from, s.unwritten}
-	s.unwritten = 0
 	return r
 }
 
@@ -127,14 +127,13 @@ func (l *logins) all() (list []refusals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.by.Values() {
-		list = append(list, refusals{s.from, s.unwritten})
-		s.unwritten = 0
+		list = append(list, s.takeRefusals())
 	}
 	return list
 }
 
-// untold counts refusals again that could not be written.
-func (l *logins) untold(r refusals) {
+// again counts refusals that could not be written.
+func (l *logins) again(r refusals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s, ok := l.by.Peek(r.from); ok {
@@ -161,29 +160,29 @@ func (l *logins) refused(addr string) (first bool) {
 
 // failed counts a failed login of a call, whose line tells the refusals before it.
 func (s *Server) failed(c *call, source string) {
-	unwritten, forgotten := s.logins.fail(source)
-	c.unwritten = unwritten
-	s.tellForgotten(forgotten)
+	before, forgotten := s.logins.fail(source)
+	c.unwritten = before.count
+	s.writeForgotten(forgotten)
 }
 
-// tellForgotten writes refusals down that nobody counts any more.
-func (s *Server) tellForgotten(r refusals) {
-	if err := s.tell(r); err != nil {
+// writeForgotten writes refusals down that nobody counts any more.
+func (s *Server) writeForgotten(r refusals) {
+	if err := s.writeRefusals(r); err != nil {
 		s.Logger.Warn("refused calls of an address are not in the audit log", "source", r.String(), "calls", r.count, "error", err)
 	}
 }
 
-// tellEnded writes down the refusals of an address whose limit is over, before a call of it
+// writeEnded writes down the refusals of an address whose limit is over, before a call of it
 // that is no failed login and perhaps has no line.
-func (s *Server) tellEnded(source string) {
+func (s *Server) writeEnded(source string) {
 	ended := s.logins.ended(source)
-	if err := s.tell(ended); err != nil {
-		s.logins.untold(ended)
+	if err := s.writeRefusals(ended); err != nil {
+		s.logins.again(ended)
 	}
 }
 
-// tell gives refusals a line of their own in the audit log.
-func (s *Server) tell(r refusals) error {
+// writeRefusals gives refusals a line of their own in the audit log.
+func (s *Server) writeRefusals(r refusals) error {
 	if r.count == 0 {
 		return nil
 	}

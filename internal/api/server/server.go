@@ -125,7 +125,7 @@ func (s *Server) Close() {
 	s.close.Do(func() {
 		close(s.ended)
 		for _, r := range s.logins.all() {
-			s.tellForgotten(r)
+			s.writeForgotten(r)
 		}
 	})
 }
