@@ -116,7 +116,7 @@ func (s *Server) withLogin(mux *http.ServeMux, next http.Handler) http.Handler {
 		if _, pattern := mux.Handler(r); s.public[pattern] {
 			s.writeEnded(r.RemoteAddr)
 			r.Body = http.NoBody
-			if isNewcomer(r.Context()) { // keeps no connection (G8)
+			if connectionOf(r.Context()).isNewcomer() { // keeps no connection (G8)
 				w.Header().Set("Connection", "close")
 			}
 			next.ServeHTTP(w, r)
@@ -125,7 +125,7 @@ func (s *Server) withLogin(mux *http.ServeMux, next http.Handler) http.Handler {
 		err := s.login(r.Context(), callOf(r.Context()), r.RemoteAddr, r.Header.Get("Authorization"))
 		if err == nil {
 			s.writeEnded(r.RemoteAddr)
-			err = s.over(r.Context(), show(r.Context(), caller(r.Context())))
+			err = s.over(r.Context(), connectionOf(r.Context()).show(caller(r.Context())))
 		}
 		if err != nil {
 			w.Header().Set("Connection", "close")

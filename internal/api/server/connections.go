@@ -195,6 +195,9 @@ func isIdle(c *connection) bool { return c.busy == 0 }
 // show says whose a connection is, once it has shown a valid token. Where that has too many,
 // one of its own that is idle ends for it; where all have, one of whoever has the most.
 func (c *connection) show(token fleet.Token) error {
+	if c == nil {
+		return nil
+	}
 	a, s := c.all, shareOfConnections
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -224,12 +227,24 @@ func (c *connection) show(token fleet.Token) error {
 // begins notes that a request is under way, until ended.
 func (c *connection) begins() (ended func()) {
 	note := func(n int) {
-		c.all.mu.Lock()
-		defer c.all.mu.Unlock()
-		c.busy, c.moved = c.busy+n, time.Now()
+		if c != nil {
+			c.all.mu.Lock()
+			defer c.all.mu.Unlock()
+			c.busy, c.moved = c.busy+n, time.Now()
+		}
 	}
 	note(1)
 	return func() { note(-1) }
+}
+
+// isNewcomer reports whether nobody has shown a valid token on the connection.
+func (c *connection) isNewcomer() bool {
+	if c == nil {
+		return false
+	}
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	return c.token == ""
 }
 
 type connectionKey struct{}
@@ -245,29 +260,8 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// underWay notes a request with its connection, until ended.
-func underWay(ctx context.Context) (ended func()) {
-	if c, ok := ctx.Value(connectionKey{}).(*connection); ok {
-		return c.begins()
-	}
-	return func() {}
-}
-
-// show says whose the connection of a request is.
-func show(ctx context.Context, token fleet.Token) error {
-	if c, ok := ctx.Value(connectionKey{}).(*connection); ok {
-		return c.show(token)
-	}
-	return nil
-}
-
-// isNewcomer reports whether nobody has shown a valid token on the connection of a request.
-func isNewcomer(ctx context.Context) bool {
-	c, ok := ctx.Value(connectionKey{}).(*connection)
-	if !ok {
-		return false
-	}
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
-	return c.token == ""
+// connectionOf is that of a request; nil: it came by another way than newConnections knows of.
+func connectionOf(ctx context.Context) *connection {
+	c, _ := ctx.Value(connectionKey{}).(*connection)
+	return c
 }

@@ -24,7 +24,7 @@ func (s *Server) withRequestID(next http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		c := &call{id: id}
-		defer underWay(r.Context())()
+		defer connectionOf(r.Context()).begins()()
 		defer func() {
 			for _, leave := range c.leave {
 				leave()

@@ -161,32 +161,42 @@ func listObjects[T, W any](s *Server, o objects[T, W]) func(context.Context, *Pa
 	}
 }
 
+// declaration is what a PUT sends: an object, and on which condition it is to be written.
+type declaration[T any] interface {
+	value() (T, error)
+	request(ctx context.Context, what string) (declare.Request, error)
+}
+
+// put declares what, which the URL names and the body is to be about.
+func put[T, R, W any](ctx context.Context, in declaration[T], what string, same func(*fleet.Invalid, T), write func(context.Context, declare.Request, T) (declare.Result[R], error), show func(R) W) (*putOutput[W], error) {
+	declared, err := in.value()
+	if err != nil {
+		return nil, err
+	}
+	var v fleet.Invalid
+	same(&v, declared)
+	if err := v.Err(what); err != nil {
+		return nil, err
+	}
+	req, err := in.request(ctx, what)
+	if err != nil {
+		return nil, err
+	}
+	r, err := write(ctx, req, declared)
+	if err != nil {
+		return nil, err
+	}
+	return written(r, req.DryRun, show), nil
+}
+
 // putObject declares an object.
 func putObject[I interface {
 	names() []string
-	request(context.Context, string) (declare.Request, error)
-	value() (T, error)
+	declaration[T]
 }, T, W any](o objects[T, W]) func(context.Context, *I) (*putOutput[W], error) {
 	return func(ctx context.Context, in *I) (*putOutput[W], error) {
 		names := (*in).names()
-		declared, err := (*in).value()
-		if err != nil {
-			return nil, err
-		}
-		var v fleet.Invalid
-		o.same(&v, names, declared)
-		if err := v.Err(o.what(names)); err != nil {
-			return nil, err
-		}
-		req, err := (*in).request(ctx, o.what(names))
-		if err != nil {
-			return nil, err
-		}
-		r, err := o.Put(ctx, req, declared)
-		if err != nil {
-			return nil, err
-		}
-		return written(r, req.DryRun, o.show), nil
+		return put(ctx, *in, o.what(names), func(v *fleet.Invalid, declared T) { o.same(v, names, declared) }, o.Put, o.show)
 	}
 }
 

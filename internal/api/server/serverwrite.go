@@ -18,28 +18,17 @@ type putServerInput struct {
 	Body[fleet.Server]
 }
 
+func (in putServerInput) request(ctx context.Context, what string) (declare.Request, error) {
+	r, err := in.Condition.request(ctx, what)
+	r.Again = in.Again
+	return r, err
+}
+
 func (s *Server) putServer(ctx context.Context, in *putServerInput) (*putOutput[fleet.ServerView], error) {
-	declared, err := in.value()
-	if err != nil {
-		return nil, err
-	}
-	what := "server " + in.key().String()
-	var v fleet.Invalid
-	sameName(&v, "/account", in.Account, declared.Account)
-	sameName(&v, "/region", in.Region, declared.Region)
-	if err := v.Err(what); err != nil {
-		return nil, err
-	}
-	req, err := in.request(ctx, what)
-	if err != nil {
-		return nil, err
-	}
-	req.Again = in.Again
-	r, err := s.Declare.Server(ctx, req, declared)
-	if err != nil {
-		return nil, err
-	}
-	return written(r, req.DryRun, s.show), nil
+	return put(ctx, *in, "server "+in.key().String(), func(v *fleet.Invalid, declared fleet.Server) {
+		sameName(v, "/account", in.Account, declared.Account)
+		sameName(v, "/region", in.Region, declared.Region)
+	}, s.Declare.Server, s.show)
 }
 
 type adoptInput struct {

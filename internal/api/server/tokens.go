@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,7 +31,6 @@ import (
 type Tokens struct {
 	records *store.Records
 	now     func() time.Time
-	random  io.Reader
 }
 
 const (
@@ -52,7 +50,7 @@ func NewTokens(records *store.Records, now func() time.Time) *Tokens {
 	if now == nil {
 		now = time.Now
 	}
-	return &Tokens{records: records, now: now, random: rand.Reader}
+	return &Tokens{records: records, now: now}
 }
 
 // base32Text is base32 in lower case, without padding: no underscore, nothing to escape.
@@ -127,10 +125,7 @@ func (t *Tokens) Create(ctx context.Context, by string, r api.TokenRequest) (api
 	if err := t.makeRoom(ctx); err != nil {
 		return api.TokenInfo{}, api.Secret{}, err
 	}
-	token, bearer, err := t.generate(by, r)
-	if err != nil {
-		return api.TokenInfo{}, api.Secret{}, err
-	}
+	token, bearer := t.generate(by, r)
 	if err := t.store(ctx, token); err != nil {
 		return api.TokenInfo{}, api.Secret{}, err
 	}
@@ -161,11 +156,9 @@ func checkTokenRequest(r api.TokenRequest) error {
 	return v.Err("the token")
 }
 
-func (t *Tokens) generate(by string, r api.TokenRequest) (fleet.Token, api.Secret, error) {
+func (t *Tokens) generate(by string, r api.TokenRequest) (fleet.Token, api.Secret) {
 	b := make([]byte, idBytes+secretBytes)
-	if _, err := io.ReadFull(t.random, b); err != nil {
-		return fleet.Token{}, api.Secret{}, fmt.Errorf("make a token: %w", err)
-	}
+	_, _ = rand.Read(b) // never fails
 	id, secret := base32Text(b[:idBytes]), base32Text(b[idBytes:])
 	now := t.now().UTC().Truncate(time.Second)
 	token := fleet.Token{ID: id, Name: r.Name, Scope: r.Scope, AccountPrefix: r.AccountPrefix, Hash: hashOf(secret), CreatedAt: now, CreatedBy: by}
@@ -173,7 +166,7 @@ func (t *Tokens) generate(by string, r api.TokenRequest) (fleet.Token, api.Secre
 		at := now.Add(r.ExpiresIn.Std())
 		token.ExpiresAt = &at
 	}
-	return token, api.NewSecret(tokenPrefix + "_" + id + "_" + secret), nil
+	return token, api.NewSecret(tokenPrefix + "_" + id + "_" + secret)
 }
 
 func (t *Tokens) store(ctx context.Context, token fleet.Token) error {
@@ -269,10 +262,7 @@ func (t *Tokens) Bootstrap(ctx context.Context, dataDir string) (path string, ma
 	if err != nil || len(all.Items)+len(all.Problems) > 0 {
 		return path, false, err
 	}
-	token, bearer, err := t.generate("first start", api.TokenRequest{Name: "bootstrap", Scope: fleet.ScopeAdmin})
-	if err != nil {
-		return path, false, err
-	}
+	token, bearer := t.generate("first start", api.TokenRequest{Name: "bootstrap", Scope: fleet.ScopeAdmin})
 	if err := writeFile(path, 0o600, bearer.Reveal()+"\n"); err != nil {
 		return path, false, fmt.Errorf("write the first token: %w", err)
 	}
@@ -293,10 +283,7 @@ func (t *Tokens) Bootstrap(ctx context.Context, dataDir string) (path string, ma
 // has lost every token that could make one. Say is told of the token before it is valid.
 func (t *Tokens) Recover(ctx context.Context, dataDir string, say func(fleet.Token) error) (path string, err error) {
 	path = filepath.Join(dataDir, TokenFile)
-	token, bearer, err := t.generate("kurad token recover", api.TokenRequest{Name: "recovered", Scope: fleet.ScopeAdmin})
-	if err != nil {
-		return path, err
-	}
+	token, bearer := t.generate("kurad token recover", api.TokenRequest{Name: "recovered", Scope: fleet.ScopeAdmin})
 	if err := say(token); err != nil {
 		return path, err
 	}
