@@ -124,9 +124,13 @@ func (b books) fails(c *fleet.Course, task fleet.Task) {
 		next.What, next.Message, next.Count = task.Describe(), cut(o.Message), f.Count+1
 		c.Failing = &next
 	default:
+		since := o.At
+		if f.Of(task) {
+			since = f.Since // what is answered now so and now otherwise fails as long
+		}
 		c.Failing = &fleet.Failing{
 			Kind: task.Kind, Service: task.Service, What: task.Describe(),
-			Class: o.Class, Reason: o.Reason, Message: cut(o.Message), Since: o.At, Count: 1,
+			Class: o.Class, Reason: o.Reason, Message: cut(o.Message), Since: since, Count: 1,
 		}
 	}
 }

@@ -436,3 +436,66 @@ func TestG12_successesOfOthersDoNotMakeWhatFailsBeTriedAllTheTime(t *testing.T) 
 		k.stop()
 	})
 }
+
+// After a restart most of those who wait have not failed in this kurad's life: the first
+// success makes them due all the same (G12).
+func TestG12_theFirstSuccessMakesAllDueAfterARestart(t *testing.T) {
+	const n = 500
+	virtual(t, func(w *world) {
+		w.engine() // local
+		w.regionMost(n)
+		d := &down{registry: "localhost"}
+		w.refuseBy(d)
+		k := w.start(options{})
+		for i := range n {
+			w.declare(fmt.Sprintf("s%04d", i), "v1")
+		}
+		w.until("all were tried", 60*time.Minute, func() bool { return d.all() == n })
+		w.pass(5 * time.Minute)
+		k.stop()
+		k = w.start(options{})
+		w.pass(2 * time.Minute)
+		d.set("")
+		w.until("one succeeds, and all are tried", 3*time.Minute, func() bool { return w.count("v1") == n })
+		k.stop()
+	})
+}
+
+func (w *world) regionMost(n int) {
+	r, err := w.records.Region(w.t.Context(), "eu")
+	w.must(err)
+	next := r.Value
+	next.MaxUnsettled = n
+	tx := w.records.Begin()
+	tx.PutRegion(r, next)
+	w.commit(tx)
+}
+
+// A registry that answers now so and now otherwise has failed for as long: it is asked ever less
+// often all the same, and each answer is told once, not each time.
+func TestP9_G12_whatFailsInTurnsIsTriedNoMoreOftenThanWhatFailsAlike(t *testing.T) {
+	virtual(t, func(w *world) {
+		var pulls atomic.Int64
+		w.engine().with(func() {
+			w.engine().refuse = func(_ fleet.ServerKey, task fleet.Task, _ *fleet.ServiceDocument) *fleet.Outcome {
+				if task.Kind != fleet.TaskPull {
+					return nil
+				}
+				if pulls.Add(1)%2 == 0 {
+					return &fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonCreateFailed, Message: "manifest unknown", Answered: true}
+				}
+				return &fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed, Message: "503", Answered: true}
+			}
+		})
+		k := w.start(options{})
+		defer k.stop()
+		w.declare("acme", "v1")
+		w.pass(2 * time.Hour)
+		p, e, c := pulls.Load(), w.told("acme"), k.commits.Load()
+		w.pass(time.Hour)
+		t.Logf("in the third hour %d pulls, %d events more, %d whole writes", pulls.Load()-p, w.told("acme")-e, k.commits.Load()-c)
+		if n := pulls.Load() - p; n > 12 {
+			t.Errorf("%d pulls in the third hour, want some 6 to 10", n)
+		}
+	})
+}

@@ -62,7 +62,7 @@ func (c *cluster) namespace(name string) *namespace {
 	n := c.namespaces[name]
 	if n == nil {
 		n = &namespace{
-			cluster: c, name: name, refreshing: map[fleet.ServerKey]bool{}, orphans: map[string]time.Time{}, since: map[string]time.Time{},
+			cluster: c, name: name, refreshing: map[fleet.ServerKey]bool{}, orphans: map[string]time.Time{}, gone: map[string]bool{}, since: map[string]time.Time{},
 			pace: workqueue.NewTypedItemExponentialFailureRateLimiter[fleet.ServerKey](firstRefresh, slowestRetry),
 		}
 		c.namespaces[name] = n
@@ -94,6 +94,7 @@ type namespace struct {
 
 	mu         sync.Mutex
 	refreshing map[fleet.ServerKey]bool
+	gone       map[string]bool      // by uid: those that were deleted as orphans, as long as the watch shows them
 	orphans    map[string]time.Time // by uid: since when it has been seen as one without a break
 	since      map[string]time.Time // by uid: when it was first seen
 }

@@ -28,10 +28,17 @@ func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out project
 			if f := out.Status.Course(track, p.Cause).Failing; f.Of(c.Task) {
 				failed = f.Reason
 			}
-			if room := r.enter(c, failed); room != nil {
-				out, c.Task = out.Claimed(in, track, r.now().Add(c.Task.Timeout()))
-				es = append(es, &effect{Call: c, room: room})
+			room := r.enter(c, failed)
+			if room == nil {
+				continue
 			}
+			e := &effect{Call: c, room: room}
+			if !r.begins(e) { // an orphan of its name is being ended
+				room.end()
+				continue
+			}
+			out, e.Task = out.Claimed(in, track, r.now().Add(c.Task.Timeout()))
+			es = append(es, e)
 		}
 	}
 	return es, planned, out
@@ -60,7 +67,6 @@ func (r *Reconciler) enter(c Call, failed fleet.Reason) *slots {
 func (r *Reconciler) begin(e *effect) {
 	ctx, cancel := context.WithDeadline(r.taskStart, *e.Task.Deadline)
 	e.cancel = cancel
-	r.begins(e) // its turn saw that none is under way
 	r.tasks.Go(func() {
 		defer r.Kick(e.Key)
 		defer e.room.end()
@@ -89,9 +95,9 @@ func (r *Reconciler) run(ctx context.Context, e *effect) {
 	if e.record != nil {
 		e.record(outcome)
 		r.ends(e, nil)
-	} else {
-		r.ends(e, &outcome)
+		return
 	}
+	r.ends(e, &outcome)
 	r.open(e.work(), e.room.pace.record(e.work(), subject(task), outcome))
 }
 

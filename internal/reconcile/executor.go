@@ -96,6 +96,15 @@ func (r *Reconciler) stopWaiting(w work, but *slots) {
 	}
 }
 
+// forgetWaiting drops what rooms keep of a server that is no more.
+func (r *Reconciler) forgetWaiting(key fleet.ServerKey) {
+	for _, s := range r.everyRoom() {
+		for _, track := range r.tracks {
+			s.forget(work{key, track})
+		}
+	}
+}
+
 // stopAllWaiting gives on the slots of all tracks of a server.
 func (r *Reconciler) stopAllWaiting(key fleet.ServerKey) {
 	for _, track := range r.tracks {
@@ -127,6 +136,23 @@ func (s *slots) begin(key work) bool {
 	s.queued = slices.DeleteFunc(s.queued, func(k work) bool { return k == key })
 	s.taken++
 	return true
+}
+
+// tryBegin takes up a slot until end, where there is one, for what waits for none.
+func (s *slots) tryBegin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == effectsAtOnce {
+		return false
+	}
+	s.taken++
+	return true
+}
+
+// forget says that the track is no more.
+func (s *slots) forget(w work) {
+	s.pace.forget(w)
+	s.stopWaiting(w)
 }
 
 func (s *slots) end() {

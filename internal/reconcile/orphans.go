@@ -54,7 +54,8 @@ func (n *namespace) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if stored, err = n.planEnds(ctx, lost, stored); err != nil {
+	wanted := n.wanted(ctx)
+	if stored, err = n.planEnds(ctx, wanted, lost, stored); err != nil {
 		return err
 	}
 	begun := 0
@@ -62,8 +63,8 @@ func (n *namespace) sweepOnce(ctx context.Context) error {
 		if r.isLive(work{o.Server, fleet.TrackRuntime}) {
 			continue
 		}
-		region, wanted, err := n.deletes(ctx, o.Server.Region)
-		if _, is := lost[o.UID]; err == nil && !(is && wanted) {
+		region, deletes, err := wanted(o.Server.Region)
+		if _, is := lost[o.UID]; err == nil && !(is && deletes) {
 			o.Plan = nil // it is gone, a server's again, or held
 			_, err = r.cfg.Store.CommitOrphan(ctx, o)
 		} else if err == nil && begun < orphansAtOnce && due(o.Plan, r.now(), false) {
@@ -79,7 +80,7 @@ func (n *namespace) sweepOnce(ctx context.Context) error {
 
 // planEnds stores a plan, with the one event, for orphans whose time has come, and for no
 // more than may be begun at once (G4). Where their server is declared by now there is none.
-func (n *namespace) planEnds(ctx context.Context, lost map[string]fleet.KubeInstance, stored []fleet.Orphan) ([]fleet.Orphan, error) {
+func (n *namespace) planEnds(ctx context.Context, wanted asRegion, lost map[string]fleet.KubeInstance, stored []fleet.Orphan) ([]fleet.Orphan, error) {
 	r, planned := n.cluster.r, 0
 	for _, uid := range slices.Sorted(maps.Keys(lost)) {
 		i := lost[uid]
@@ -89,8 +90,8 @@ func (n *namespace) planEnds(ctx context.Context, lost map[string]fleet.KubeInst
 		if !ripe || i.Deleting || planned == orphansAtOnce || slices.ContainsFunc(stored, func(o fleet.Orphan) bool { return o.UID == uid }) {
 			continue
 		}
-		_, wanted, err := n.deletes(ctx, i.Region)
-		if err == nil && wanted {
+		_, deletes, err := wanted(i.Region)
+		if err == nil && deletes {
 			o := fleet.Orphan{Server: fleet.ServerKey{Account: i.Account, Region: i.Region}, Cluster: n.cluster.name, Namespace: n.name, Name: i.Name, UID: uid}.End(r.now())
 			o.Revision, err = r.cfg.Store.CommitOrphan(ctx, o, fleet.Event{
 				Account: i.Account, Region: i.Region, At: r.now(), Type: fleet.EventNormal, Reason: "OrphanDeleted",
@@ -117,13 +118,19 @@ func (n *namespace) end(ctx context.Context, o fleet.Orphan, region fleet.Region
 	if !r.begins(e) {
 		return nil
 	}
-	if e.room = r.enter(e.Call, ""); e.room == nil {
-		r.ends(e, nil)
+	defer func() {
+		if e.record == nil { // it has not begun: a server of the name may
+			r.ends(e, nil)
+			r.Kick(o.Server)
+		}
+	}()
+	room := r.room(task, e.Region)
+	if room == nil || !room.tryBegin() {
 		return nil // the next look tries again
 	}
+	e.room = room
 	if o.Revision, err = r.cfg.Store.CommitOrphan(ctx, o); err != nil {
-		e.room.end()
-		r.ends(e, nil)
+		room.end()
 		return err
 	}
 	e.record = func(answer fleet.Outcome) { n.ended(o, answer) }
@@ -141,6 +148,9 @@ func (n *namespace) ended(o fleet.Orphan, answer fleet.Outcome) {
 	if answer.Class == fleet.ClassOK {
 		r.log.Info("an orphan was deleted", about...)
 		o.Plan = nil
+		n.mu.Lock()
+		n.gone[o.UID] = true // though the watch may show it for a while
+		n.mu.Unlock()
 	} else {
 		r.log.Warn("an orphan could not be deleted", append(about, "reason", answer.Reason, "message", answer.Message)...)
 		i, again := o.Plan.Current(), r.now().Add(r.cfg.OrphanPeriod)
@@ -156,11 +166,15 @@ func (n *namespace) ended(o fleet.Orphan, answer fleet.Outcome) {
 // known is false where what is there now is not known: their time begins anew.
 func (n *namespace) lost(now time.Time) (lost map[string]fleet.KubeInstance, known bool) {
 	l := n.listing()
-	lost, orphans := map[string]fleet.KubeInstance{}, map[string]time.Time{}
+	lost, orphans, gone := map[string]fleet.KubeInstance{}, map[string]time.Time{}, map[string]bool{}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known = !l.Begun.IsZero() && l.Unreadable == nil && n.cluster.runtime.Unidentified(n.name) == ""
 	for _, i := range l.Instances {
+		if n.gone[i.UID] {
+			gone[i.UID] = true
+			continue
+		}
 		if !known || i.Foreign != "" || n.declared(i) {
 			continue
 		}
@@ -170,6 +184,9 @@ func (n *namespace) lost(now time.Time) (lost map[string]fleet.KubeInstance, kno
 		}
 	}
 	n.orphans = orphans
+	if known {
+		n.gone = gone
+	}
 	return lost, known
 }
 
@@ -192,6 +209,28 @@ func (n *namespace) declared(i fleet.KubeInstance) bool {
 		name, err := g.Region.Instance(key.Account)
 		return err == nil && name == i.Name
 	})
+}
+
+// asRegion returns what deletes does.
+type asRegion func(name string) (region fleet.Region, wanted bool, err error)
+
+// wanted is deletes for one look, which reads each region once.
+func (n *namespace) wanted(ctx context.Context) asRegion {
+	type answer struct {
+		region fleet.Region
+		wanted bool
+	}
+	read := map[string]answer{}
+	return func(name string) (fleet.Region, bool, error) {
+		if a, ok := read[name]; ok {
+			return a.region, a.wanted, nil
+		}
+		region, wanted, err := n.deletes(ctx, name)
+		if err == nil {
+			read[name] = answer{region, wanted}
+		}
+		return region, wanted, err
+	}
 }
 
 // deletes returns a region as it is stored now, and whether its orphans are here and are to

@@ -1,15 +1,19 @@
 package reconcile_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/conformance"
+	"github.com/kurafleet/terraform-provider-kura/internal/store/kv"
 )
 
 // deleting makes eu a region of the cluster that deletes orphans.
@@ -363,5 +367,101 @@ func TestK5_P2_aClusterThatWasAwayBeginsTheMinuteAnew(t *testing.T) {
 		if l := k.loop.KubeListings(); len(l) != 1 || len(l[0].Instances) != 0 || strings.Contains(fmt.Sprint(l[0].Since), "uid") {
 			t.Errorf("listing %+v, want nothing left", l)
 		}
+	})
+}
+
+// A watch that is behind shows what is gone already: its end is told once, and asked for once.
+func TestK5_theEndOfAnOrphanIsToldOnceThoughTheWatchIsLate(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		w.cluster().put(ours("lost", "eu"))
+		k := w.start(options{})
+		defer k.stop()
+		w.pass(30 * time.Second)
+		w.cluster().with(func() { w.cluster().lag = 25 * time.Second })
+		w.pass(10 * time.Minute)
+		if n := w.events("lost", "OrphanDeleted"); n != 1 || w.cluster().count("delete") != 1 {
+			t.Errorf("%d events, %d deletions, want one each", n, w.cluster().count("delete"))
+		}
+	})
+}
+
+type manyReads struct {
+	kv.Store
+	regions atomic.Int64
+}
+
+func (m *manyReads) Get(ctx context.Context, key string) (kv.Item, error) {
+	if strings.Contains(key, "/regions/") {
+		m.regions.Add(1)
+	}
+	return m.Store.Get(ctx, key)
+}
+
+// Orphans that wait for their next try cost a look one read of their region, however many.
+func TestP16_K5_orphansThatWaitCostNoReadEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &manyReads{Store: conformance.NewMemory()}
+		w := newWorldOn(t, m)
+		defer w.close()
+		w.onKubernetes(deleting(nil))
+		const n = 200
+		for i := range n {
+			w.cluster().put(ours(fmt.Sprintf("s%04d", i), "eu"))
+		}
+		w.cluster().refuse = func(fleet.ServerKey, fleet.Task, fleet.KubeDocument) *fleet.Outcome {
+			return refused(fleet.ReasonForbidden)
+		}
+		k := w.start(options{})
+		defer k.stop()
+		w.pass(10 * time.Minute)
+		before := m.regions.Load()
+		w.pass(time.Minute) // six looks
+		if got := m.regions.Load() - before; got > 60 {
+			t.Errorf("%d reads of one region in six looks at %d orphans, %d of them stored", got, n, len(w.orphans()))
+		}
+	})
+}
+
+// Orphans of which some cannot be deleted go in the steps of G4 all the same.
+func TestG12_K5_orphansThatCannotBeDeletedDoNotHoldUpTheOthers(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		for i := range 60 {
+			w.cluster().put(ours(fmt.Sprintf("s%04d", i), "eu"))
+		}
+		w.cluster().refuse = func(k fleet.ServerKey, _ fleet.Task, _ fleet.KubeDocument) *fleet.Outcome {
+			if k.Account < "s0030" {
+				return refused(fleet.ReasonForbidden)
+			}
+			return nil
+		}
+		k := w.start(options{})
+		defer k.stop()
+		w.pass(90 * time.Second)
+		start := time.Now()
+		defer func() { t.Log("took", time.Since(start)) }()
+		w.until("those that can be deleted are gone", 3*time.Minute, func() bool { return len(w.cluster().names()) == 30 })
+	})
+}
+
+// A server that is declared just before the claim of its orphan's end waits for nothing after
+// that was refused.
+func TestK5_aServerDeclaredBeforeTheClaimOfItsOrphansEndIsNotForgotten(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.onKubernetes(deleting(nil))
+		w.cluster().put(ours("lost", "eu"))
+		var asked atomic.Int64
+		var declared time.Time
+		k := w.start(options{onOrphan: func(k fleet.ServerKey) {
+			if asked.Add(1) == 2 { // the plan is stored, the claim not yet
+				w.declare(k.Account, "v1")
+				<-time.After(2 * time.Second) // a slow store
+				declared = time.Now()
+			}
+		}})
+		defer k.stop()
+		w.until("it is declared", 5*time.Minute, func() bool { return !declared.IsZero() })
+		w.until("it runs v1", 30*time.Second, func() bool { return w.converged("lost", "v1") })
 	})
 }

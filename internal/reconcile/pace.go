@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 
 const (
 	sameAnswers = 5  // servers of a site that get one answer, before tries are paced together
-	triesAtOnce = 16 // of what is paced, in one round
+	triesAtOnce = 16 // of what failed before, in one round
 	firstRound  = time.Second
 	slowestPace = time.Minute // between two rounds
 	firstTry    = time.Second / 16
@@ -17,21 +18,14 @@ const (
 
 // pace spaces out the tries over a site whose answers are all the same (G12): one registry,
 // engine or cluster is what fails, and asking it for every server is for nothing. What failed
-// before is tried for a few servers in each round; the others wait, and write nothing. The
-// first success ends that, and all are due at once. What has not failed yet is never paced.
+// before is tried for a few servers in each round, what has not failed yet one by one; the
+// others wait, and write nothing. The first success ends that, and all are due at once.
 type pace struct {
 	now   func() time.Time
 	later func(work, time.Duration) // makes a turn due
 
-	mu      sync.Mutex
-	streaks map[tried]map[fleet.Reason]*streak
-	firsts  map[tried]*firsts
-}
-
-// firsts are the first tries of what fails for others, each with its time.
-type firsts struct {
-	at   map[work]time.Time
-	next time.Time
+	mu    sync.Mutex
+	lines map[tried]map[fleet.Reason]*line // by the answer; "": of first tries
 }
 
 // tried is what a task tries: a kind of step, and of images the registry that has them.
@@ -40,11 +34,12 @@ type tried struct {
 	registry string
 }
 
-// streak is one answer that came again and again, without a success in between.
-type streak struct {
+// line is one answer that came again and again, without a success in between, and those who
+// wait to try once more.
+type line struct {
 	failing map[work]time.Time // that got it, and when last
-	waiting []work             // in the order of their tries
-	waits   map[work]bool      // of those in waiting; the others want no try now
+	waiting []work             // in order
+	waits   map[work]bool      // the same
 	next    time.Time          // when the next round begins
 	left    int                // tries of this round
 	pause   time.Duration      // after this round
@@ -59,172 +54,193 @@ func subject(task fleet.Task) tried {
 	return w
 }
 
-// allows reports whether the server may try now what failed before with that reason, "" where it
+// allows reports whether the track may try now what failed before with that reason, "" where it
 // did not. Where it may not, its turn is due when it may.
-func (p *pace) allows(key work, w tried, failed fleet.Reason) bool {
+func (p *pace) allows(k work, w tried, failed fleet.Reason) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.now()
 	if failed == "" {
-		return p.mayFirst(key, w, now)
+		p.forgetFailure(k, w)
 	}
-	s := p.streaks[w][failed]
-	if s == nil || len(s.failing) < sameAnswers {
+	if !p.paced(w, failed) {
+		p.line(w, failed).leave(k)
 		return true
 	}
-	if !now.Before(s.next) {
-		s.pause = min(max(firstRound, 2*s.pause), slowestPace)
-		s.next, s.left = now.Add(s.pause), triesAtOnce
+	l, size, now := p.line(w, failed), triesAtOnce, p.now()
+	if failed == "" {
+		size = 1
 	}
-	if s.left > 0 {
-		s.left--
-		delete(s.waits, key)
-		if s.left == 0 {
-			s.wake(p.later, now)
+	if !now.Before(l.next) {
+		l.pause = min(max(firstRound, 2*l.pause), slowestPace)
+		if failed == "" {
+			l.pause = firstTry
+		}
+		l.next, l.left = now.Add(l.pause), size
+	}
+	if l.left > 0 {
+		l.left--
+		l.leave(k)
+		if l.left == 0 {
+			p.wake(l, size)
 		}
 		return true
 	}
-	if !s.waits[key] {
-		s.waits[key] = true
-		s.waiting = append(s.waiting, key)
+	if !l.waits[k] {
+		l.waits[k] = true
+		l.waiting = append(l.waiting, k)
 	}
-	s.wake(p.later, now) // again, if it came early: what it was woken for is over
+	p.wake(l, size) // again, if it came early: what it was woken for is over
 	return false
 }
 
-// mayFirst is may for what did not fail for the server before.
-func (p *pace) mayFirst(key work, w tried, now time.Time) bool {
-	if p.fails(w) == 0 {
-		return true
+// line returns that of an answer.
+func (p *pace) line(w tried, answer fleet.Reason) *line {
+	if p.lines == nil {
+		p.lines = map[tried]map[fleet.Reason]*line{}
 	}
-	f := p.firsts[w]
-	if f == nil {
-		f = &firsts{at: map[work]time.Time{}}
-		if p.firsts == nil {
-			p.firsts = map[tried]*firsts{}
-		}
-		p.firsts[w] = f
+	if p.lines[w] == nil {
+		p.lines[w] = map[fleet.Reason]*line{}
 	}
-	if f.at[key].IsZero() {
-		f.at[key] = now
-		if f.next.After(now) {
-			f.at[key] = f.next
-		}
-		f.next = f.at[key].Add(firstTry)
+	if p.lines[w][answer] == nil {
+		p.lines[w][answer] = &line{failing: map[work]time.Time{}, waits: map[work]bool{}}
 	}
-	if wait := f.at[key].Sub(now); wait > 0 {
-		p.later(key, wait) // again, if it came early: what it was woken for is over
-		return false
+	return p.lines[w][answer]
+}
+
+// paced reports whether enough get the same answer that the others wait.
+func (p *pace) paced(w tried, answer fleet.Reason) bool {
+	if answer == "" {
+		return p.fails(w) > 0
 	}
-	delete(f.at, key)
-	return true
+	l := p.lines[w][answer]
+	return l != nil && len(l.failing) >= sameAnswers
 }
 
 // fails says for how many servers a try fails whose answers are all the same; 0: there is none.
 func (p *pace) fails(w tried) (n int) {
-	for _, s := range p.streaks[w] {
-		if len(s.failing) >= sameAnswers {
-			n += len(s.failing)
+	for _, l := range p.lines[w] {
+		if len(l.failing) >= sameAnswers {
+			n += len(l.failing)
 		}
 	}
 	return n
 }
 
-// wake makes the turns due, for the next round, of those who waited longest.
-func (s *streak) wake(later func(work, time.Duration), now time.Time) {
-	n := 0
-	kept := s.waiting[:0]
-	for i, key := range s.waiting {
-		if !s.waits[key] {
-			continue
-		}
-		if kept = append(kept, key); n < triesAtOnce {
-			later(key, s.next.Sub(now))
-			n++
-		} else {
-			kept = append(kept, s.waiting[i+1:]...)
-			break
-		}
+// wake makes the turns due, for the next round, of the first who wait.
+func (p *pace) wake(l *line, size int) {
+	for _, k := range l.waiting[:min(len(l.waiting), size)] {
+		p.later(k, l.next.Sub(p.now()))
 	}
-	s.waiting = kept
 }
 
-// stopWaiting says that the server wants no try now: another one has its place.
-func (p *pace) stopWaiting(key work) {
+// leave takes one from those who wait, and reports whether it was there.
+func (l *line) leave(k work) bool {
+	if !l.waits[k] {
+		return false
+	}
+	delete(l.waits, k)
+	l.waiting = slices.DeleteFunc(l.waiting, func(o work) bool { return o == k })
+	return true
+}
+
+// stopWaiting says that the track wants no try now: another one has its place.
+func (p *pace) stopWaiting(k work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, of := range p.streaks {
-		for _, s := range of {
-			if s.waits[key] {
-				delete(s.waits, key)
-				s.wake(p.later, p.now())
+	for _, of := range p.lines {
+		for answer, l := range of {
+			if l.leave(k) {
+				size := triesAtOnce
+				if answer == "" {
+					size = 1
+				}
+				p.wake(l, size)
 			}
 		}
 	}
-	for _, f := range p.firsts {
-		delete(f.at, key)
+}
+
+// forget says that the track is no more.
+func (p *pace) forget(k work) {
+	p.stopWaiting(k)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.lines {
+		p.forgetFailure(k, w)
 	}
 }
 
-// record takes an answer into account. It returns when the next try is due of the servers for
-// all of which failed what has succeeded for one: at once, but once a minute at most, for where
-// some fail and others succeed that comes all the time.
-func (p *pace) record(key work, w tried, o fleet.Outcome) (due map[work]time.Time) {
+// forgetFailure says that the track's answer was to something else. Where too few get it then
+// that the others wait, all of those are due.
+func (p *pace) forgetFailure(k work, w tried) {
+	for _, l := range p.lines[w] {
+		delete(l.failing, k)
+	}
+	for answer, l := range p.lines[w] {
+		if !p.paced(w, answer) {
+			p.release(l)
+		}
+	}
+}
+
+// release makes the turns due of all who wait.
+func (p *pace) release(l *line) {
+	for _, k := range l.waiting {
+		p.later(k, 0)
+	}
+	l.waiting, l.waits = nil, map[work]bool{}
+}
+
+// record takes an answer into account. It returns when the next try is due of those for all of
+// which failed what has succeeded for one: at once, but once a minute at most, for where some
+// fail and others succeed that comes all the time.
+func (p *pace) record(k work, w tried, o fleet.Outcome) (due map[work]time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o.Class == fleet.ClassOK {
+	switch {
+	case o.Class == fleet.ClassOK:
 		due = map[work]time.Time{}
-		for _, s := range p.streaks[w] {
-			if len(s.failing) >= sameAnswers {
-				for k, at := range s.failing {
-					if at = at.Add(slowestPace); at.After(due[k]) {
-						due[k] = at
-					}
+		for answer, l := range p.lines[w] {
+			if answer == "" {
+				p.release(l)
+				continue
+			} else if !p.paced(w, answer) {
+				continue
+			}
+			for _, k := range l.waiting {
+				due[k] = p.now()
+			}
+			for k, at := range l.failing {
+				if at = at.Add(slowestPace); at.After(due[k]) {
+					due[k] = at
 				}
 			}
 		}
-		if f := p.firsts[w]; f != nil {
-			for k := range f.at {
-				p.later(k, 0)
-			}
-		}
-		delete(p.streaks, w)
-		delete(p.firsts, w)
+		delete(p.lines, w)
 		return due
-	}
-	if o.Reason == fleet.ReasonDrifted {
+	case o.Reason == fleet.ReasonDrifted:
 		return nil
 	}
-	if p.streaks == nil {
-		p.streaks = map[tried]map[fleet.Reason]*streak{}
+	for _, l := range p.lines[w] {
+		delete(l.failing, k)
 	}
-	if p.streaks[w] == nil {
-		p.streaks[w] = map[fleet.Reason]*streak{}
-	}
-	s := p.streaks[w][o.Reason]
-	if s == nil {
-		s = &streak{failing: map[work]time.Time{}, waits: map[work]bool{}}
-		p.streaks[w][o.Reason] = s
-	}
-	s.failing[key] = p.now()
+	p.line(w, o.Reason).failing[k] = p.now()
 	return nil
 }
 
-// waiting says how many servers wait for the tries of others, or fail where it is not tried yet,
-// where this one is one of those who wait.
-func (p *pace) waiting(key work) (n int) {
+// waiting says how many get the same answer, where this one waits for the tries of others.
+func (p *pace) waiting(k work) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, of := range p.streaks {
-		for _, s := range of {
-			if s.waits[key] {
-				n = max(n, len(s.waits))
+	for w, of := range p.lines {
+		for answer, l := range of {
+			switch {
+			case !l.waits[k]:
+			case answer == "":
+				n = max(n, p.fails(w))
+			default:
+				n = max(n, len(l.waits))
 			}
-		}
-	}
-	for w, f := range p.firsts {
-		if !f.at[key].IsZero() {
-			n = max(n, p.fails(w))
 		}
 	}
 	return n

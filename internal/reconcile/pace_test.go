@@ -32,8 +32,8 @@ func TestG12_whoAsksTooEarlyIsCalledAgain(t *testing.T) {
 	}
 }
 
-// First tries of what fails for others have a time each, in the order in which they asked; with
-// a success all of them may begin, and who gives up takes nobody's.
+// First tries of what fails for others follow each other, in the order in which they asked; with
+// a success all of them may begin, and who gives up delays nobody.
 func TestG12_firstTriesFollowEachOtherUntilOneSucceeds(t *testing.T) {
 	now, called := time.Now(), map[work]time.Duration{}
 	p := pace{now: func() time.Time { return now }, later: func(k work, d time.Duration) { called[k] = d }}
@@ -52,14 +52,19 @@ func TestG12_firstTriesFollowEachOtherUntilOneSucceeds(t *testing.T) {
 		t.Error("the first of them waits, or that of another registry")
 	}
 	for i := range 3 {
-		if k := name(30 + i); p.allows(k, w, "") || called[k] != time.Duration(i+1)*firstTry || p.allows(k, w, "") || p.waiting(k) != sameAnswers {
-			t.Errorf("%s waits %s for its first try", k, called[k])
+		if k := name(30 + i); p.allows(k, w, "") || p.allows(k, w, "") || p.waiting(k) != sameAnswers {
+			t.Errorf("%s does not wait for its first try", k)
 		}
 	}
 	p.stopWaiting(name(31))
-	now = now.Add(3 * firstTry)
-	if !p.allows(name(30), w, "") || !p.allows(name(32), w, "") || p.waiting(name(32)) != 0 {
-		t.Error("its time has come, and it waits")
+	for _, i := range []int{30, 32} {
+		if called[name(i)] != firstTry || p.allows(name(62-i), w, "") {
+			t.Errorf("the next is called after %s, and one tries before its time", called[name(i)])
+		}
+		now = now.Add(firstTry)
+		if !p.allows(name(i), w, "") || p.waiting(name(i)) != 0 {
+			t.Error("its time has come, and it waits")
+		}
 	}
 	if p.allows(name(33), w, "") || p.allows(name(34), w, "") {
 		t.Error("nobody waits")
@@ -68,5 +73,99 @@ func TestG12_firstTriesFollowEachOtherUntilOneSucceeds(t *testing.T) {
 	p.record(name(30), w, fleet.Outcome{Class: fleet.ClassOK})
 	if d, ok := called[name(33)]; !ok || d != 0 || !p.allows(name(33), w, "") || !p.allows(name(34), w, "") {
 		t.Error("one has succeeded, and others wait")
+	}
+}
+
+func newPace(now *time.Time, called map[work]time.Duration) (*pace, tried, func(int) work) {
+	p := &pace{now: func() time.Time { return *now }, later: func(k work, d time.Duration) { called[k] = d }}
+	return p, tried{kind: fleet.TaskPull, registry: "registry.example.com"}, func(i int) work {
+		return work{ServerKey: fleet.ServerKey{Account: fmt.Sprintf("s%04d", i), Region: "eu"}}
+	}
+}
+
+var failedPull = fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed}
+
+// Who waits is called with the first success, whether or not it failed in this kurad's life.
+func TestG12_whoWaitsIsCalledWithTheFirstSuccess(t *testing.T) {
+	now, called := time.Now(), map[work]time.Duration{}
+	p, w, name := newPace(&now, called)
+	for i := range sameAnswers {
+		p.record(name(i), w, failedPull)
+	}
+	for i := range triesAtOnce {
+		p.allows(name(i%sameAnswers), w, failedPull.Reason)
+	}
+	const waiting = 3 * triesAtOnce
+	for i := range waiting { // that failed before kurad was started again
+		if p.allows(name(100+i), w, failedPull.Reason) {
+			t.Fatal("it does not wait")
+		}
+	}
+	due := p.record(name(0), w, fleet.Outcome{Class: fleet.ClassOK})
+	for i := range waiting {
+		if _, ok := due[name(100+i)]; !ok {
+			if _, ok := called[name(100+i)]; !ok {
+				t.Fatalf("nobody ever calls %s, the %d. of those who wait", name(100+i), i+1)
+			}
+		}
+	}
+}
+
+// Who waits, gives up and waits again has one place.
+func TestG12_whoGivesUpLeavesNothingBehind(t *testing.T) {
+	now, called := time.Now(), map[work]time.Duration{}
+	p, w, name := newPace(&now, called)
+	for i := range sameAnswers {
+		p.record(name(i), w, failedPull)
+	}
+	for i := range triesAtOnce {
+		p.allows(name(i%sameAnswers), w, failedPull.Reason)
+	}
+	for i := range 2 * triesAtOnce {
+		p.allows(name(100+i), w, failedPull.Reason)
+	}
+	for range 1000 { // its endpoint cannot be read now and then
+		p.allows(name(200), w, failedPull.Reason)
+		p.stopWaiting(name(200))
+	}
+	if n := len(p.lines[w][failedPull.Reason].waiting); n > 10*triesAtOnce {
+		t.Errorf("%d places are kept for %d who wait", n, 2*triesAtOnce)
+	}
+}
+
+// The times of those who gave up are nobody's wait: a first try waits for seconds, not hours.
+func TestG12_theTimesOfThoseWhoGaveUpDelayNobody(t *testing.T) {
+	now, called := time.Now(), map[work]time.Duration{}
+	p, w, name := newPace(&now, called)
+	for i := range sameAnswers {
+		p.record(name(i), w, failedPull)
+	}
+	for range 20 { // an endpoint that cannot be read every half a minute
+		for i := range 2000 {
+			p.allows(name(100+i), w, "")
+		}
+		for i := range 2000 {
+			p.stopWaiting(name(100 + i))
+		}
+		now = now.Add(30 * time.Second)
+	}
+	if p.allows(name(9999), w, "") {
+		return
+	}
+	if wait := called[name(9999)]; wait > time.Minute {
+		t.Errorf("a first try waits %s, and nobody is before it", wait)
+	}
+}
+
+// Servers that are gone fail no more: five of them pace nobody, and nothing is kept of them.
+func TestG12_whoIsGoneFailsNoMore(t *testing.T) {
+	now, called := time.Now(), map[work]time.Duration{}
+	p, w, name := newPace(&now, called)
+	for i := range 1000 {
+		p.record(name(i), w, failedPull)
+		p.forget(name(i))
+	}
+	if n := p.fails(w); n != 0 {
+		t.Errorf("%d servers that are gone fail", n)
 	}
 }

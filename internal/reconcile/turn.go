@@ -42,6 +42,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	defer func() {
 		for _, e := range effects {
 			if !begun {
+				r.ends(e, nil)
 				e.room.end()
 			}
 		}
@@ -308,7 +309,7 @@ func (r *Reconciler) forget(key fleet.ServerKey) {
 		o.Follow(projection.Input{Intent: fleet.Intent{Server: fleet.Server{Account: key.Account, Region: key.Region}}}, projection.Output{})
 	}
 	r.kick(r.admission.forget(key))
-	r.stopAllWaiting(key)
+	r.forgetWaiting(key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forgetNames(key)
