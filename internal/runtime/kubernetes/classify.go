@@ -134,17 +134,6 @@ func conflicts(st *metav1.Status) bool {
 	return st != nil && st.Code == http.StatusConflict && hasCause(st, metav1.CauseTypeFieldManagerConflict)
 }
 
-// conflictingFields returns the fields that a conflict is about, as fieldpath writes them.
-func conflictingFields(st *metav1.Status) map[string]bool {
-	fields := map[string]bool{}
-	for _, c := range st.Details.Causes {
-		if c.Type == metav1.CauseTypeFieldManagerConflict {
-			fields[c.Field] = true
-		}
-	}
-	return fields
-}
-
 func hasCause(st *metav1.Status, t metav1.CauseType) bool {
 	return st.Details != nil && slices.ContainsFunc(st.Details.Causes, func(c metav1.StatusCause) bool { return c.Type == t })
 }

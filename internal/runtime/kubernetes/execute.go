@@ -257,7 +257,7 @@ func (r run) yields(o *object, conflict *metav1.Status) ([]claim, error) {
 	c := compare(o, all, r.schema(), nil)
 	yields := c.yields
 	if conflict != nil {
-		yields = append(yields, o.owners.appliers(conflictingFields(conflict))...)
+		yields = append(yields, o.owners.appliers(conflict)...)
 	}
 	var fields []string
 	for _, y := range yields {

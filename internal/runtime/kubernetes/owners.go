@@ -89,9 +89,12 @@ type claim struct {
 	manager string
 }
 
-// appliers returns which of the fields, which are written as in the causes of a conflict,
-// somebody besides us applied.
-func (o owners) appliers(fields map[string]bool) (found []claim) {
+// appliers returns which of the fields of a conflict somebody besides us applied.
+func (o owners) appliers(conflict *metav1.Status) (found []claim) {
+	fields := map[string]bool{} // as fieldpath writes them
+	for _, c := range conflict.Details.Causes {
+		fields[c.Field] = fields[c.Field] || c.Type == metav1.CauseTypeFieldManagerConflict
+	}
 	for _, h := range o {
 		if !h.applied || h.manager == fleet.KubeFieldManager {
 			continue
