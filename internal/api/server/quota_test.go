@@ -151,7 +151,7 @@ func TestG8_whatATokenStoresIsBoundedAndCountsForWhoWroteItLast(t *testing.T) {
 	same("whose it was", ours, store.Stored{Objects: full.Objects - 1, Bytes: full.Bytes - 64<<10 - 64<<10})
 	_, err = ours.PutAccount(ctx, labelled("a-0", 12<<10), api.PutOptions{})
 	w.must(nil, err)
-	ours.exhaust("b-")
+	wantFault(t, ours.exhaust("b-"), fleet.CodeConflict, "", "one token may have")
 
 	// Who has no room left makes what is another's smaller, and it stays the other's.
 	full = ours.stored()
