@@ -7,27 +7,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 )
 
-type cacheEndpointsModel struct {
-	Account    types.String       `tfsdk:"account"`
-	Technology types.String       `tfsdk:"technology"`
-	Region     types.String       `tfsdk:"region"`
-	Endpoints  []endpointRowModel `tfsdk:"endpoints"`
-}
-
-type endpointRowModel struct {
-	URL        types.String `tfsdk:"url"`
-	Technology types.String `tfsdk:"technology"`
-	Region     types.String `tfsdk:"region"`
-	Ready      types.Bool   `tfsdk:"ready"`
-}
-
 func newCacheEndpointsDataSource() datasource.DataSource {
-	return &source[cacheEndpointsModel]{
+	return &source{
 		typeName: "kura_cache_endpoints",
 		about: "What clients of an account are given: the urls that its servers publish and those that `kura_cache_endpoint` declares, the ones that answer first, those that did not answer last. " +
 			"An account that does not exist is an error.",
@@ -42,15 +27,10 @@ func newCacheEndpointsDataSource() datasource.DataSource {
 				"ready":      shownBool("Whether it answered when the daemon last asked; false as well where it has not been asked yet."),
 			}),
 		},
-		what: func(m cacheEndpointsModel) string {
-			return fmt.Sprintf("Read endpoints of account %q", m.Account.ValueString())
-		},
-		fill: func(ctx context.Context, c *api.Client, m *cacheEndpointsModel, _ *diag.Diagnostics) error {
-			all, err := c.Resolve(ctx, m.Account.ValueString())
-			m.Endpoints = rows(all, func(e api.Endpoint) bool { return asked(m.Technology, e.Technology) && asked(m.Region, e.Region) }, func(e api.Endpoint) endpointRowModel {
-				return endpointRowModel{URL: text(e.URL), Technology: text(e.Technology), Region: text(e.Region), Ready: types.BoolValue(e.Ready)}
-			})
-			return err
+		what: func(q question) string { return fmt.Sprintf("Read endpoints of account %q", q.Account) },
+		answer: func(ctx context.Context, c *api.Client, q question, _ *diag.Diagnostics) (any, error) {
+			all, err := c.Resolve(ctx, q.Account)
+			return map[string]any{"endpoints": rows(all, func(e api.Endpoint) bool { return asked(q.Technology, e.Technology) && asked(q.Region, e.Region) }, asIs)}, err
 		},
 	}
 }

@@ -52,13 +52,6 @@ func (t durationType) ValueFromTerraform(ctx context.Context, in tftypes.Value) 
 
 type durationValue struct{ basetypes.StringValue }
 
-func newDuration(d fleet.Duration) durationValue {
-	if d == 0 {
-		return durationValue{basetypes.NewStringNull()}
-	}
-	return durationValue{basetypes.NewStringValue(d.Short())}
-}
-
 // fleet returns the duration; 0 where none is set.
 func (v durationValue) fleet() fleet.Duration {
 	d, err := time.ParseDuration(v.ValueString())

@@ -6,25 +6,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-type fleetModel struct {
-	Account    types.String      `tfsdk:"account"`
-	Region     types.String      `tfsdk:"region"`
-	Labels     map[string]string `tfsdk:"labels"`
-	Servers    types.Int64       `tfsdk:"servers"`
-	ByVerdict  map[string]int64  `tfsdk:"by_verdict"`
-	ByVersion  map[string]int64  `tfsdk:"by_version"`
-	ByDeclared map[string]int64  `tfsdk:"by_declared_version"`
-	ByRegion   map[string]int64  `tfsdk:"by_region"`
-}
-
 func newFleetDataSource() datasource.DataSource {
-	return &source[fleetModel]{
+	return &source{
 		typeName: "kura_fleet",
 		about:    "How many servers there are, and how they are: counts for `check` blocks and outputs.",
 		attributes: map[string]schema.Attribute{
@@ -38,33 +26,40 @@ func newFleetDataSource() datasource.DataSource {
 			"by_declared_version": shownNumbers("How many are declared with each version."),
 			"by_region":           shownNumbers("How many are in each region that has any."),
 		},
-		what: always[fleetModel]("List servers"),
-		fill: func(ctx context.Context, c *api.Client, m *fleetModel, _ *diag.Diagnostics) error {
-			views, err := c.ListServers(ctx, api.ServerFilter{Account: m.Account.ValueString(), Region: m.Region.ValueString()})
-			m.count(views)
-			return err
+		what: always("List servers"),
+		answer: func(ctx context.Context, c *api.Client, q question, _ *diag.Diagnostics) (any, error) {
+			views, err := c.ListServers(ctx, api.ServerFilter{Account: q.Account, Region: q.Region})
+			return count(views, q.Labels), err
 		},
 	}
 }
 
-// count fills in the counts of those servers that bear the labels.
-func (m *fleetModel) count(views []fleet.ServerView) {
-	m.ByVerdict, m.ByVersion, m.ByDeclared, m.ByRegion = map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
+// counts are the computed attributes.
+type counts struct {
+	Servers           int            `json:"servers"`
+	ByVerdict         map[string]int `json:"by_verdict"`
+	ByVersion         map[string]int `json:"by_version"`
+	ByDeclaredVersion map[string]int `json:"by_declared_version"`
+	ByRegion          map[string]int `json:"by_region"`
+}
+
+// count counts those servers that bear the labels.
+func count(views []fleet.ServerView, labels map[string]string) counts {
+	n := counts{ByVerdict: map[string]int{}, ByVersion: map[string]int{}, ByDeclaredVersion: map[string]int{}, ByRegion: map[string]int{}}
 	for _, v := range verdicts() {
-		m.ByVerdict[v] = 0
+		n.ByVerdict[v] = 0
 	}
-	var n int64
 	for _, v := range views {
-		if !bears(v.Intent.Labels, m.Labels) {
+		if !bears(v.Intent.Labels, labels) {
 			continue
 		}
-		n++
-		m.ByVerdict[string(v.Verdict)]++
-		m.ByDeclared[v.Intent.ImageTag]++
-		m.ByRegion[v.Region]++
+		n.Servers++
+		n.ByVerdict[string(v.Verdict)]++
+		n.ByDeclaredVersion[v.Intent.ImageTag]++
+		n.ByRegion[v.Region]++
 		if v.ServingImageTag != "" {
-			m.ByVersion[v.ServingImageTag]++
+			n.ByVersion[v.ServingImageTag]++
 		}
 	}
-	m.Servers = types.Int64Value(n)
+	return n
 }

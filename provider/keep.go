@@ -8,12 +8,21 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// setState writes model into state. prior is the plan (or, in a read, the state
-// before): what the API cannot tell apart, an empty map and none, stays as it is there.
-func setState(ctx context.Context, state *tfsdk.State, prior tftypes.Value, model any) diag.Diagnostics {
-	diags := state.Set(ctx, model)
+// setState writes what the daemon shows into state. prior is the plan (or, in a read, the
+// state before): what the API cannot tell apart, an empty map and none, stays as it is there,
+// and so do the kept attributes that are known there.
+func setState(ctx context.Context, state *tfsdk.State, prior tftypes.Value, shown any, kept ...string) diag.Diagnostics {
+	next, diags := encode(ctx, state.Schema.Type(), shown)
+	if was, is, ok := entries(prior, next); ok {
+		for _, name := range kept {
+			if v, ok := was[name]; ok && v.IsKnown() {
+				is[name] = v
+			}
+		}
+		next = tftypes.NewValue(next.Type(), is)
+	}
 	if !diags.HasError() {
-		state.Raw = keepEmpty(prior, state.Raw)
+		state.Raw = keepEmpty(prior, next)
 	}
 	return diags
 }

@@ -2,15 +2,15 @@ package provider
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"pgregory.net/rapid"
 
@@ -70,19 +70,19 @@ func drawValue(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// roundTrip writes a model into state as a Read does, reads it as an Update does, and
-// returns what would be sent.
-func roundTrip[M any](t *rapid.T, r resource.Resource, m M) M {
+// roundTrip writes what the daemon shows into state as a Read does, reads it as an Update does,
+// and returns what would be sent.
+func roundTrip[D any](t *rapid.T, r resource.Resource, shown any) D {
 	ctx := t.Context()
 	schema := resourceSchema(r)
 	none := tftypes.NewValue(schema.Type().TerraformType(ctx), nil)
 	state := tfsdk.State{Schema: schema, Raw: none}
-	if d := setState(ctx, &state, none, m); d.HasError() {
+	if d := setState(ctx, &state, none, shown); d.HasError() {
 		t.Fatalf("set: %v", d)
 	}
-	var back M
-	if d := state.Get(ctx, &back); d.HasError() {
-		t.Fatalf("get: %v", d)
+	back, err := decode[D](state.Raw)
+	if err != nil {
+		t.Fatalf("get: %v", err)
 	}
 	return back
 }
@@ -99,7 +99,7 @@ func asJSON(t *rapid.T, v any) string {
 func TestModel_accountRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := draw[fleet.Account](t)
-		got := roundTrip(t, newAccountResource(), flattenAccount(want)).expand()
+		got := roundTrip[fleet.Account](t, newAccountResource(), want)
 		if d := cmp.Diff(asJSON(t, want), asJSON(t, got)); d != "" {
 			t.Fatalf("-want +got:\n%s", d)
 		}
@@ -112,7 +112,7 @@ func TestModel_regionRoundTrip(t *testing.T) {
 		if want.Containers != nil && want.Containers.Services == nil {
 			want.Containers.Services = map[string]fleet.Service{} // required, so it is never null
 		}
-		got := roundTrip(t, newRegionResource(), flattenRegion(want)).expand()
+		got := roundTrip[fleet.Region](t, newRegionResource(), want)
 		if d := cmp.Diff(asJSON(t, want), asJSON(t, got)); d != "" {
 			t.Fatalf("-want +got:\n%s", d)
 		}
@@ -122,25 +122,49 @@ func TestModel_regionRoundTrip(t *testing.T) {
 func TestModel_serverRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := draw[fleet.Server](t)
-		prior := serverModel{WaitFor: types.StringValue(waitAccepted), Timeouts: noTimeouts(t)}
 		view := fleet.ServerView{Account: want.Account, Region: want.Region, Intent: fleet.Intent{Server: want}}
-		back := roundTrip(t, newServerResource(), flattenServer(view, prior))
-		if d := cmp.Diff(asJSON(t, want), asJSON(t, back.expand())); d != "" {
+		back := roundTrip[fleet.Server](t, newServerResource(), serverState(view))
+		if d := cmp.Diff(asJSON(t, want), asJSON(t, back)); d != "" {
 			t.Fatalf("-want +got:\n%s", d)
-		}
-		if back.WaitFor != prior.WaitFor {
-			t.Fatalf("wait_for, which the daemon does not know, is %v after a read, want %v", back.WaitFor, prior.WaitFor)
 		}
 	})
 }
 
-func noTimeouts(t *rapid.T) timeouts.Value {
+// serverAfter is a server's state once the view was written over what was planned, or was in
+// state, of which everything is null but what is given.
+func serverAfter(t *testing.T, v fleet.ServerView, prior map[string]tftypes.Value, kept ...string) map[string]tftypes.Value {
+	t.Helper()
 	ctx := t.Context()
-	at, ok := serverTimeouts(ctx).GetType().(timeouts.Type)
-	if !ok {
-		t.Fatal("timeouts have another type")
+	schema := resourceSchema(newServerResource())
+	all, diags := encode(ctx, schema.Type(), map[string]any{})
+	fields, _, ok := entries(all, all)
+	if diags.HasError() || !ok {
+		t.Fatal(diags)
 	}
-	return timeouts.Value{Object: types.ObjectNull(at.AttributeTypes())}
+	maps.Copy(fields, prior)
+	state := tfsdk.State{Schema: schema}
+	if d := setState(ctx, &state, tftypes.NewValue(all.Type(), fields), serverState(v), kept...); d.HasError() {
+		t.Fatal(d)
+	}
+	after, _, _ := entries(state.Raw, state.Raw)
+	return after
+}
+
+func TestServer_aReadKeepsWhatTheDaemonDoesNotKnow(t *testing.T) {
+	limits := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"create": tftypes.String, "update": tftypes.String, "delete": tftypes.String}}
+	prior := map[string]tftypes.Value{
+		"wait_for": hcl(waitAccepted), "host": hcl("old.example.dev"),
+		"timeouts": tftypes.NewValue(limits, map[string]tftypes.Value{"create": hcl("5m"), "update": tftypes.NewValue(tftypes.String, nil), "delete": tftypes.NewValue(tftypes.String, nil)}),
+	}
+	got := serverAfter(t, fleet.ServerView{Hosts: fleet.Hosts{Public: "new.example.dev"}}, prior, providers()...)
+	for _, name := range []string{"wait_for", "timeouts"} {
+		if !got[name].Equal(prior[name]) {
+			t.Errorf("%s is %s after a read, want %s", name, got[name], prior[name])
+		}
+	}
+	if !got["host"].Equal(hcl("new.example.dev")) {
+		t.Errorf("host is %s", got["host"])
+	}
 }
 
 // A successful apply must return what its plan promised (the framework's measured fact
@@ -150,20 +174,54 @@ func TestServer_anApplyReturnsWhatItsPlanPromised(t *testing.T) {
 		Account: "acme", Region: "eu", Instance: "kura-acme-eu", DeclaredURL: "https://new.example.dev", Hosts: fleet.Hosts{Public: "new.example.dev", GRPC: "grpc.example.dev"},
 		Intent: fleet.Intent{Server: fleet.Server{Account: "acme", Region: "eu", ImageTag: "2"}},
 	}
-	plan := serverModel{
-		Instance: types.StringValue("kura-acme-eu"), Host: types.StringValue("old.example.dev"), URL: types.StringValue("https://old.example.dev"),
-		GRPCHost: types.StringNull(), GlobalHost: types.StringUnknown(), GRPCURL: types.StringNull(), GlobalURL: types.StringNull(),
+	null, unknown := tftypes.NewValue(tftypes.String, nil), tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
+	plan := map[string]tftypes.Value{
+		"instance": hcl("kura-acme-eu"), "host": hcl("old.example.dev"), "url": hcl("https://old.example.dev"),
+		"grpc_host": null, "global_host": unknown, "grpc_url": null, "global_url": null,
 	}
-	got := flattenServer(view, plan).asPlanned(plan)
-	for what, c := range map[string][2]types.String{
-		"host, known in the plan":           {got.Host, plan.Host},
-		"url, known in the plan":            {got.URL, plan.URL},
-		"grpc_host, null in the plan":       {got.GRPCHost, plan.GRPCHost},
-		"global_host, unknown in the plan":  {got.GlobalHost, types.StringNull()},
-		"image_tag, which is from the view": {got.ImageTag, types.StringValue("2")},
+	got := serverAfter(t, view, plan, promised()...)
+	for what, c := range map[string][2]tftypes.Value{
+		"host, known in the plan":           {got["host"], plan["host"]},
+		"url, known in the plan":            {got["url"], plan["url"]},
+		"grpc_host, null in the plan":       {got["grpc_host"], plan["grpc_host"]},
+		"global_host, unknown in the plan":  {got["global_host"], null},
+		"image_tag, which is from the view": {got["image_tag"], hcl("2")},
 	} {
 		if !c[0].Equal(c[1]) {
 			t.Errorf("%s: got %s, want %s", what, c[0], c[1])
 		}
+	}
+}
+
+// An attribute that can be configured and has no field of its name would be sent to nobody.
+func TestModel_everythingThatCanBeConfiguredHasAField(t *testing.T) {
+	fields := map[string]any{"account": fleet.Account{}, "host_template": fleet.HostTemplate{}, "region": fleet.Region{}, "server": fleet.Server{}, "cache_endpoint": fleet.CacheEndpoint{}}
+	seen := 0
+	attributes(t, func(path string, a described) {
+		at, ok := strings.CutPrefix(path, "resource.kura_")
+		if !ok || !a.IsOptional() && a.IsComputed() || strings.HasPrefix(at, "server.timeouts") || at == "server.wait_for" {
+			return
+		}
+		seen++
+		words := strings.Split(at, ".")
+		field := reflect.TypeOf(fields[words[0]])
+		for _, word := range words[1:] {
+			for field.Kind() == reflect.Pointer || field.Kind() == reflect.Map || field.Kind() == reflect.Slice {
+				field = field.Elem()
+			}
+			next, ok := field.FieldByNameFunc(func(name string) bool {
+				f, _ := field.FieldByName(name)
+				tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				return tag == word
+			})
+			if !ok {
+				t.Errorf("%s: %s has no field %s", path, field, word)
+				return
+			}
+			field = next.Type
+		}
+	})
+	if seen < 90 {
+		t.Errorf("only %d attributes were walked", seen)
 	}
 }

@@ -19,16 +19,21 @@ func destroys(req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse)
 }
 
 // protect refuses the plan that destroys a protected object.
-func protect(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, noun string) {
-	if !destroys(req, resp) {
-		return
+func (r *stored[K, D, W]) protect(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if destroys(req, resp) && isProtected(ctx, req, resp) {
+		refuseDestroy(&resp.Diagnostics, "This "+r.noun())
 	}
+}
+
+func isProtected(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) bool {
 	var protected types.Bool
 	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("deletion_protection"), &protected)...)
-	if protected.ValueBool() {
-		resp.Diagnostics.AddAttributeError(path.Root("deletion_protection"), "This "+noun+" is protected from deletion",
-			"The plan destroys it, and its `deletion_protection` is true. Nothing was changed. To destroy it, first apply `deletion_protection = false`.")
-	}
+	return protected.ValueBool()
+}
+
+func refuseDestroy(diags *diag.Diagnostics, object string) {
+	diags.AddAttributeError(path.Root("deletion_protection"), object+" is protected from deletion",
+		"The plan destroys it, and its `deletion_protection` is true. Nothing was changed. To destroy it, first apply `deletion_protection = false`.")
 }
 
 // warn adds the daemon's warnings. What is not declared yet may well be part of the

@@ -1,54 +1,27 @@
 package provider
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// regionRowModel is what others want to know of a region, with its defaults filled in.
-// What its servers run is the resource's business.
-type regionRowModel struct {
-	Name               types.String      `tfsdk:"name"`
-	DisplayName        types.String      `tfsdk:"display_name"`
-	ClusterID          types.String      `tfsdk:"cluster_id"`
-	Hosts              *hostsModel       `tfsdk:"hosts"`
-	Location           *locationModel    `tfsdk:"location"`
-	Runtime            types.String      `tfsdk:"runtime"`
-	Target             types.String      `tfsdk:"target"`
-	StallAfter         types.String      `tfsdk:"stall_after"`
-	MaxUnsettled       types.Int64       `tfsdk:"max_unsettled"`
-	Remediation        types.String      `tfsdk:"remediation"`
-	Paused             types.Bool        `tfsdk:"paused"`
-	Cordoned           types.Bool        `tfsdk:"cordoned"`
-	Labels             map[string]string `tfsdk:"labels"`
-	DeletionProtection types.Bool        `tfsdk:"deletion_protection"`
-	Generation         types.Int64       `tfsdk:"generation"`
-}
-
-func flattenRegionRow(r api.Region) regionRowModel {
-	all := flattenRegion(r.WithDefaults())
-	m := regionRowModel{
-		Name: all.Name, DisplayName: all.DisplayName, ClusterID: all.ClusterID, Hosts: all.Hosts, Location: all.Location,
-		Runtime: text(r.Runtime()), StallAfter: all.StallAfter.StringValue, MaxUnsettled: all.MaxUnsettled, Remediation: all.Remediation,
-		Paused: all.Paused, Cordoned: all.Cordoned, Labels: orEmpty(r.Labels), DeletionProtection: all.DeletionProtection, Generation: types.Int64Value(r.Generation),
-	}
+// regionRow is what others want to know of a region, with its defaults filled in. What its
+// servers run is the resource's business.
+func regionRow(r api.Region) any {
+	all := r.WithDefaults()
+	fields := map[string]any{"generation": r.Generation, "runtime": r.Runtime(), "stall_after": all.StallAfter.Short(), "labels": orEmpty(r.Labels)}
 	switch {
 	case r.Containers != nil:
-		m.Target = text(r.Containers.Endpoint)
+		fields["target"] = r.Containers.Endpoint
 	case r.Kubernetes != nil:
-		m.Target = text(r.Kubernetes.Cluster)
+		fields["target"] = r.Kubernetes.Cluster
 	}
-	return m
+	return amended{all, fields}
 }
 
 func regionShown() map[string]schema.Attribute {
@@ -79,27 +52,15 @@ func regionShown() map[string]schema.Attribute {
 }
 
 func newRegionDataSource() datasource.DataSource {
-	return &source[regionRowModel]{
+	return one(source{
 		typeName:   "kura_region",
 		about:      "A region as it is declared, with its defaults filled in. One that does not exist is an error.",
 		attributes: with(regionShown(), map[string]schema.Attribute{"name": askedText("Name of the region, such as `eu-central`.")}),
-		what:       func(m regionRowModel) string { return fmt.Sprintf("Read region %q", m.Name.ValueString()) },
-		fill: func(ctx context.Context, c *api.Client, m *regionRowModel, _ *diag.Diagnostics) error {
-			r, err := c.GetRegion(ctx, m.Name.ValueString())
-			*m = flattenRegionRow(r)
-			return err
-		},
-	}
-}
-
-type regionsModel struct {
-	Runtime types.String      `tfsdk:"runtime"`
-	Labels  map[string]string `tfsdk:"labels"`
-	Regions []regionRowModel  `tfsdk:"regions"`
+	}, "region", (*api.Client).GetRegion, regionRow)
 }
 
 func newRegionsDataSource() datasource.DataSource {
-	return &source[regionsModel]{
+	return list(source{
 		typeName: "kura_regions",
 		about:    "Regions as they are declared, with their defaults filled in.",
 		attributes: map[string]schema.Attribute{
@@ -110,11 +71,7 @@ func newRegionsDataSource() datasource.DataSource {
 			"labels":  filterLabels("regions"),
 			"regions": objects("The regions, by name.", regionShown()),
 		},
-		what: always[regionsModel]("List regions"),
-		fill: func(ctx context.Context, c *api.Client, m *regionsModel, _ *diag.Diagnostics) error {
-			all, err := c.ListRegions(ctx)
-			m.Regions = rows(all, func(r api.Region) bool { return bears(r.Labels, m.Labels) && asked(m.Runtime, string(r.Runtime())) }, flattenRegionRow)
-			return err
-		},
-	}
+	}, "regions", (*api.Client).ListRegions, func(q question, r api.Region) bool {
+		return bears(r.Labels, q.Labels) && asked(q.Runtime, string(r.Runtime()))
+	}, regionRow)
 }

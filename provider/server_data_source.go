@@ -1,17 +1,20 @@
 package provider
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 func newServerDataSource() datasource.DataSource {
-	return &source[serverDataModel]{
+	return &source{
 		typeName: "kura_server",
 		about:    "A server as it is now: what is declared, what runs and answers, and what the daemon does about the difference. Made for outputs and `check` blocks. A server that does not exist is an error.",
 		attributes: with(serverShown(), map[string]schema.Attribute{
@@ -22,26 +25,71 @@ func newServerDataSource() datasource.DataSource {
 				MarkdownDescription: "Whether the daemon looks at the server and probes it before it answers, 10 s at most, instead of telling what it saw last. Default `false`.",
 			},
 		}),
-		what: func(m serverDataModel) string { return "Read server " + m.key().String() },
-		fill: readServer,
+		what:   func(q question) string { return "Read server " + q.server().String() },
+		answer: readServer,
 	}
 }
 
-func readServer(ctx context.Context, c *api.Client, m *serverDataModel, diags *diag.Diagnostics) error {
-	key := m.key()
-	view, err := c.GetServer(ctx, key, api.GetOptions{ObserveNow: m.Fresh.ValueBool()})
+func (q question) server() fleet.ServerKey {
+	return fleet.ServerKey{Account: q.Account, Region: q.Region}
+}
+
+func readServer(ctx context.Context, c *api.Client, q question, diags *diag.Diagnostics) (any, error) {
+	view, err := c.GetServer(ctx, q.server(), api.GetOptions{ObserveNow: q.Fresh})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if view.Stale {
-		diags.AddWarning("Read server "+key.String()+": the fresh look did not end in time", "What is shown was seen before it.")
+		diags.AddWarning("Read server "+q.server().String()+": the fresh look did not end in time", "What is shown was seen before it.")
 	}
-	deployments, err := c.Deployments(ctx, key)
-	if err != nil {
-		return err
+	deployments, err := c.Deployments(ctx, q.server())
+	return serverFields(view, deployments), err
+}
+
+// serverFields are the computed attributes: the view's fields, and those that bear another
+// name, or another value, than there.
+func serverFields(v fleet.ServerView, deployments []fleet.Deployment) any {
+	fields := map[string]any{
+		"image_tag": v.Intent.ImageTag, "labels": v.Intent.Labels, "active": v.Status == fleet.StatusActive,
+		"host": v.Hosts.Public, "grpc_host": v.Hosts.GRPC, "global_host": v.Hosts.Global, "url": v.DeclaredURL,
+		"aliases": each(v.Aliases, func(a fleet.Alias) any { return a.Host }), "ports": orEmpty(v.Ports),
+		"containers": each(v.Containers, func(c fleet.Container) any {
+			return amended{c, map[string]any{"ports": orEmpty(c.Ports)}}
+		}),
+		"conditions": each(v.Conditions, func(c fleet.Condition) any {
+			return amended{c, map[string]any{"since": moment(&c.LastTransitionTime)}}
+		}),
+		"deployments": each(deployments, func(d fleet.Deployment) any {
+			return amended{d, map[string]any{"number": d.Seq, "created_at": moment(&d.CreatedAt), "finished_at": moment(d.FinishedAt)}}
+		}),
+		"holds": each(v.Holds, func(h fleet.Hold) any { return amended{shown: h} }),
+		"plan":  planFields(v.Plan), "intended_plan": planFields(v.IntendedPlan), "last_observed_at": moment(v.LastObservedAt),
 	}
-	*m = flattenServerData(view, deployments, m.Fresh)
-	return nil
+	if r := v.Resource; r != nil {
+		fields["resource"] = amended{r, map[string]any{"image": r.SpecImage, "ready_replicas": r.ReadyReplicas}}
+	}
+	return amended{v, fields}
+}
+
+func planFields(p *fleet.Plan) any {
+	if p == nil {
+		return nil
+	}
+	return amended{p, map[string]any{"tasks": each(p.Tasks, func(t fleet.Task) any {
+		return amended{t, map[string]any{"description": t.Describe(), "state": cmp.Or(t.State, fleet.TaskPending)}}
+	})}}
+}
+
+func each[T any](all []T, show func(T) any) []any {
+	return rows(all, func(T) bool { return true }, show)
+}
+
+// moment is "" for a time that has not come.
+func moment(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // serverShown are the computed attributes of a server's data source.

@@ -29,22 +29,21 @@ func checkImageTag(ctx context.Context, req resource.ValidateConfigRequest, resp
 // protectServer refuses the plan that destroys a protected server, unless that never
 // was active: what nobody could use yet needs no protection.
 func protectServer(ctx context.Context, s *session, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if !destroys(req, resp) {
+	if !destroys(req, resp) || !isProtected(ctx, req, resp) {
 		return
 	}
-	var state serverModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() || !state.DeletionProtection.ValueBool() {
+	state, err := decode[fleet.ServerKey](req.State.Raw)
+	if err != nil {
+		report(&resp.Diagnostics, nil, "Plan server", err)
 		return
 	}
 	if client := s.answering(); client != nil {
-		v, err := client.GetServer(ctx, state.key(), api.GetOptions{})
+		v, err := client.GetServer(ctx, state, api.GetOptions{})
 		if has(err, fleet.CodeNotFound) || err == nil && !v.Served {
 			return
 		}
 	}
-	resp.Diagnostics.AddAttributeError(path.Root("deletion_protection"), "Server "+state.key().String()+" is protected from deletion",
-		"The plan destroys it, and its `deletion_protection` is true. Nothing was changed. To destroy it, first apply `deletion_protection = false`.")
+	refuseDestroy(&resp.Diagnostics, "Server "+state.String())
 }
 
 // previewServer says in the plan of a server that is to be created or changed that its
@@ -59,7 +58,7 @@ func previewServer(ctx context.Context, s *session, req resource.ModifyPlanReque
 	if client == nil {
 		return
 	}
-	declared, ok := plannedServer(ctx, req, resp)
+	declared, ok := plannedServer(req, resp)
 	if !ok {
 		return
 	}
@@ -81,16 +80,10 @@ func previewServer(ctx context.Context, s *session, req resource.ModifyPlanReque
 
 // plannedServer is what the plan declares; where not all of it is known yet, as much as it
 // takes to ask for its region.
-func plannedServer(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) (declared fleet.Server, ok bool) {
-	if req.Config.Raw.IsFullyKnown() {
-		var plan serverModel
-		resp.Diagnostics.Append(resp.Plan.Get(ctx, &plan)...)
-		return plan.expand(), !resp.Diagnostics.HasError()
+func plannedServer(req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) (declared fleet.Server, ok bool) {
+	declared, err := decode[fleet.Server](resp.Plan.Raw)
+	if !req.Config.Raw.IsFullyKnown() {
+		declared = fleet.Server{Account: declared.Account, Region: declared.Region, ImageTag: declared.ImageTag}
 	}
-	var account, region, imageTag types.String
-	for name, value := range map[string]*types.String{"account": &account, "region": &region, "image_tag": &imageTag} {
-		resp.Diagnostics.Append(resp.Plan.GetAttribute(ctx, path.Root(name), value)...)
-	}
-	return fleet.Server{Account: account.ValueString(), Region: region.ValueString(), ImageTag: imageTag.ValueString()},
-		known(account, region, imageTag) && !resp.Diagnostics.HasError()
+	return declared, err == nil && declared.Account != "" && declared.Region != "" && declared.ImageTag != ""
 }

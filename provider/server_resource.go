@@ -1,12 +1,17 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -29,10 +34,7 @@ func (r *serverResource) Metadata(_ context.Context, _ resource.MetadataRequest,
 }
 
 func (r *serverResource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
-	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
-		"account": identityschema.StringAttribute{RequiredForImport: true, Description: "Id of the account."},
-		"region":  identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the region."},
-	}}
+	resp.IdentitySchema = identitySchema(map[string]string{"account": "Id of the account.", "region": "Name of the region."})
 }
 
 func (r *serverResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
@@ -45,7 +47,7 @@ func (r *serverResource) ValidateConfig(ctx context.Context, req resource.Valida
 		checkImageTag(ctx, req, resp)
 		return
 	}
-	checkConfig(ctx, req.Config, "Validate server", func(m serverModel) error { return m.expand().Validate() }, &resp.Diagnostics)
+	checkConfig(req.Config, "Validate server", fleet.Server.Validate, &resp.Diagnostics)
 }
 
 func (r *serverResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
@@ -53,38 +55,28 @@ func (r *serverResource) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	previewServer(ctx, r.session, req, resp)
 }
 
+// begin is begin for a server, which is waited for as long as its timeouts say.
+func (r *serverResource) begin(ctx context.Context, verb string, from tftypes.Value, diags *diag.Diagnostics) (s fleet.Server, what string, client *api.Client) {
+	return begin(ctx, r.session, verb, from, func(s fleet.Server) string { return "server " + s.Key().String() }, diags)
+}
+
 func (r *serverResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan serverModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	what := "Create server " + plan.key().String()
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	timeout, diags := plan.Timeouts.Create(ctx, defaultSettle)
-	resp.Diagnostics.Append(diags...)
+	plan, what, client := r.begin(ctx, "Create ", req.Plan.Raw, &resp.Diagnostics)
+	timeout := timeoutOf(ctx, req.Plan, timeouts.Value.Create, defaultSettle, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	written, err := client.PutServer(ctx, plan.expand(), api.PutOptions{IfNoneMatch: true})
+	written, err := client.PutServer(ctx, plan, api.PutOptions{IfNoneMatch: true})
 	if err != nil {
-		_, found := client.GetServer(ctx, plan.key(), api.GetOptions{})
-		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, importBlock("kura_server", plan.key().String()))
+		_, found := client.GetServer(ctx, plan.Key(), api.GetOptions{})
+		reportCreate(&resp.Diagnostics, req.Plan.Schema.Type(), what, err, found, importBlock("kura_server", plan.Key().String()))
 		return
 	}
-	// From here on the server exists: it is in state whatever becomes of the wait.
-	view := written.Object
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenServer(view, plan))...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, view.Generation)...)
-	resp.Diagnostics.Append(keepDeclared(ctx, resp.Private, plan.ImageTag.ValueString())...)
-	if resp.Diagnostics.HasError() || r.accepted(plan) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	switch end, seen, err := r.session.await(ctx, targetOf(view), view); end {
+	switch end, seen, err := r.settle(ctx, write{req.Plan, plan, timeout, &resp.State, resp.Identity, resp.Private}, written.Object, &resp.Diagnostics); end {
 	case endSettled:
 	case endRefused:
 		resp.Diagnostics.AddAttributeError(path.Root("image_tag"), what+": "+fate(seen),
-			why(seen)+lastEvents(ctx, client, plan.key())+
+			why(seen)+lastEvents(ctx, client, plan.Key())+
 				"\n\nThe server exists and kurad goes on trying: when the cause is gone it becomes active by itself. The next apply would replace it, for it is marked as tainted; `untaint` keeps it.")
 	case endLeaving, endGone:
 		resp.Diagnostics.AddError(what+": somebody else destroyed it meanwhile", "It was created and then destroyed by somebody else. Find out who, then apply again.")
@@ -94,16 +86,38 @@ func (r *serverResource) Create(ctx context.Context, req resource.CreateRequest,
 	}
 }
 
+// write is a Create or an Update: what is planned, and where what came of it is written.
+type write struct {
+	raw      tfsdk.Plan
+	plan     fleet.Server
+	timeout  time.Duration
+	state    *tfsdk.State
+	identity *tfsdk.ResourceIdentity
+	private  privateWriter
+}
+
+// settle stores what the daemon answered to a write, and waits for the server where an apply
+// is to. From here on the server exists: it is in state whatever becomes of the wait.
+func (r *serverResource) settle(ctx context.Context, w write, view fleet.ServerView, diags *diag.Diagnostics) (ending, fleet.ServerView, error) {
+	diags.Append(setState(ctx, w.state, w.raw.Raw, serverState(view), promised()...)...)
+	diags.Append(identify(ctx, w.identity, w.plan)...)
+	diags.Append(keepGeneration(ctx, w.private, view.Generation)...)
+	diags.Append(keepDeclared(ctx, w.private, w.plan.ImageTag)...)
+	if diags.HasError() || r.accepted(ctx, w.raw) {
+		return endSettled, view, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	return r.session.await(ctx, targetOf(view), view)
+}
+
 func (r *serverResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state serverModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Read server " + state.key().String()
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	state, what, client := r.begin(ctx, "Read ", req.State.Raw, &resp.Diagnostics)
+	if client == nil {
 		return
 	}
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, state.identity())...)
-	view, err := client.GetServer(ctx, state.key(), api.GetOptions{})
+	resp.Diagnostics.Append(identify(ctx, resp.Identity, state)...)
+	view, err := client.GetServer(ctx, state.Key(), api.GetOptions{})
 	if has(err, fleet.CodeNotFound) {
 		resp.State.RemoveResource(ctx)
 		return
@@ -112,14 +126,14 @@ func (r *serverResource) Read(ctx context.Context, req resource.ReadRequest, res
 		report(&resp.Diagnostics, req.State.Schema.Type(), what, err)
 		return
 	}
-	was := before{imageTag: state.ImageTag, declared: declared(ctx, req.Private)}
+	was := before{imageTag: text(state.ImageTag), declared: declared(ctx, req.Private)}
 	is := project(view, was, time.Now())
 	for _, w := range append(notices(view), is.warnings()...) {
 		r.session.once(w.key, &resp.Diagnostics, w.summary, w.detail)
 	}
-	next := flattenServer(view, state)
-	next.ImageTag, next.PendingImageTag = is.imageTag, is.pending
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.State.Raw, next)...)
+	next := serverState(view)
+	next.fields["image_tag"], next.fields["pending_image_tag"] = is.imageTag.ValueString(), is.pending.ValueString()
+	resp.Diagnostics.Append(setState(ctx, &resp.State, req.State.Raw, next, providers()...)...)
 	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, view.Generation)...)
 	if was.declared == "" {
 		resp.Diagnostics.Append(keepDeclared(ctx, resp.Private, view.Intent.ImageTag)...)
@@ -127,36 +141,23 @@ func (r *serverResource) Read(ctx context.Context, req resource.ReadRequest, res
 }
 
 func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan, state serverModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Update server " + plan.key().String()
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	timeout, diags := plan.Timeouts.Update(ctx, defaultSettle)
-	resp.Diagnostics.Append(diags...)
+	plan, what, client := r.begin(ctx, "Update ", req.Plan.Raw, &resp.Diagnostics)
+	timeout := timeoutOf(ctx, req.Plan, timeouts.Value.Update, defaultSettle, &resp.Diagnostics)
+	var was types.String
+	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("image_tag"), &was)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	written, err := client.PutServer(ctx, plan.expand(), api.PutOptions{
+	written, err := client.PutServer(ctx, plan, api.PutOptions{
 		IfMatch: plannedGeneration(ctx, req.Private),
 		// Where the daemon has this version as declared already, the plan shows that it came to nothing.
-		Again: !state.ImageTag.Equal(plan.ImageTag),
+		Again: was.ValueString() != plan.ImageTag,
 	})
 	if err != nil {
 		report(&resp.Diagnostics, req.Plan.Schema.Type(), what, err)
 		return
 	}
-	view := written.Object
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, plan.identity())...)
-	resp.Diagnostics.Append(keepGeneration(ctx, resp.Private, view.Generation)...)
-	resp.Diagnostics.Append(keepDeclared(ctx, resp.Private, plan.ImageTag.ValueString())...)
-	resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, flattenServer(view, plan).asPlanned(plan))...)
-	if resp.Diagnostics.HasError() || r.accepted(plan) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	switch end, seen, err := r.session.await(ctx, targetOf(view), view); end {
+	switch end, seen, err := r.settle(ctx, write{req.Plan, plan, timeout, &resp.State, resp.Identity, resp.Private}, written.Object, &resp.Diagnostics); end {
 	case endSettled:
 	case endRefused, endStalled:
 		if illegible(seen) {
@@ -164,9 +165,9 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 			resp.Diagnostics.AddWarning(w.summary, w.detail)
 			break
 		}
-		resp.Diagnostics.Append(r.setServing(ctx, req, resp, seen, plan)...)
+		resp.Diagnostics.Append(setState(ctx, &resp.State, req.Plan.Raw, servingState(seen), promised()...)...)
 		resp.Diagnostics.AddAttributeError(path.Root("image_tag"), what+": "+fate(seen),
-			why(seen)+" "+stillServes(seen)+lastEvents(ctx, client, plan.key())+
+			why(seen)+" "+stillServes(seen)+lastEvents(ctx, client, plan.Key())+
 				"\n\nkurad goes on trying, until another version is declared. Apply again to try at once"+goBack(seen)+"; nothing has to be destroyed.")
 	case endLeaving, endGone:
 		resp.Diagnostics.AddError(what+": somebody else destroys it", "It was changed, and somebody else asked for its destruction meanwhile. The next plan shows whether it is gone.")
@@ -178,16 +179,12 @@ func (r *serverResource) Update(ctx context.Context, req resource.UpdateRequest,
 }
 
 func (r *serverResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state serverModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	what := "Destroy server " + state.key().String()
-	client := r.session.use(ctx, what, &resp.Diagnostics)
-	timeout, diags := state.Timeouts.Delete(ctx, defaultDestroy)
-	resp.Diagnostics.Append(diags...)
+	state, what, client := r.begin(ctx, "Destroy ", req.State.Raw, &resp.Diagnostics)
+	timeout := timeoutOf(ctx, req.State, timeouts.Value.Delete, defaultDestroy, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	seen, err := client.DeleteServer(ctx, state.key())
+	seen, err := client.DeleteServer(ctx, state.Key())
 	if has(err, fleet.CodeNotFound) {
 		return
 	}
@@ -197,7 +194,7 @@ func (r *serverResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = r.session.watches.follow(ctx, state.key(), func(v *fleet.ServerView) bool {
+	err = r.session.watches.follow(ctx, state.Key(), func(v *fleet.ServerView) bool {
 		if v == nil || v.Intent.Deleting == nil {
 			return true // gone, and perhaps another one of its name is there by now
 		}
@@ -213,10 +210,23 @@ func (r *serverResource) ImportState(ctx context.Context, req resource.ImportSta
 	importServer(ctx, r.session, req, resp)
 }
 
+// known is a plan or a state.
+type known interface {
+	GetAttribute(ctx context.Context, at path.Path, target any) diag.Diagnostics
+}
+
 // accepted reports whether an apply is done once the daemon has stored the declaration.
-func (r *serverResource) accepted(plan serverModel) bool {
-	if w := plan.WaitFor.ValueString(); w != "" {
-		return w == waitAccepted
-	}
-	return r.session.waitFor == waitAccepted
+func (r *serverResource) accepted(ctx context.Context, plan known) bool {
+	var waitFor types.String
+	_ = plan.GetAttribute(ctx, path.Root("wait_for"), &waitFor)
+	return cmp.Or(waitFor.ValueString(), r.session.waitFor) == waitAccepted
+}
+
+// timeoutOf is how long an attempt waits for the server.
+func timeoutOf(ctx context.Context, from known, of func(timeouts.Value, context.Context, time.Duration) (time.Duration, diag.Diagnostics), otherwise time.Duration, diags *diag.Diagnostics) time.Duration {
+	var t timeouts.Value
+	diags.Append(from.GetAttribute(ctx, path.Root("timeouts"), &t)...)
+	d, problems := of(t, ctx, otherwise)
+	diags.Append(problems...)
+	return d
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -25,13 +24,29 @@ func declared(ctx context.Context, private privateReader) string {
 	return strings.Trim(string(b), `"`)
 }
 
-// setServing puts the version that serves into state, together with the error that
-// says why it is not the declared one: the next plan then tells the truth.
-func (r *serverResource) setServing(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse, v fleet.ServerView, plan serverModel) diag.Diagnostics {
-	m := flattenServer(v, plan).asPlanned(plan)
-	m.ImageTag = serving(v)
-	m.PendingImageTag = pending(v, m.ImageTag)
-	return setState(ctx, &resp.State, req.Plan.Raw, m)
+// serverState is what is in state of a server as the daemon shows it.
+func serverState(v fleet.ServerView) amended {
+	return amended{v.Intent.Server, map[string]any{
+		"account": v.Account, "region": v.Region, "instance": v.Instance, "host": v.Hosts.Public, "grpc_host": v.Hosts.GRPC, "global_host": v.Hosts.Global,
+		"url": v.DeclaredURL, "grpc_url": v.DeclaredGRPCURL, "global_url": v.DeclaredGlobal,
+	}}
+}
+
+// servingState is serverState with the version that serves, for an apply whose error says
+// why it is not the declared one: the next plan then tells the truth.
+func servingState(v fleet.ServerView) amended {
+	s := serverState(v)
+	s.fields["image_tag"], s.fields["pending_image_tag"] = serving(v).ValueString(), pending(v, serving(v)).ValueString()
+	return s
+}
+
+// providers are the attributes that the daemon does not know.
+func providers() []string { return []string{"wait_for", "timeouts"} }
+
+// promised are those that an apply takes from its plan: one that succeeds returns every
+// value that was known there, and the next Read brings it up to date.
+func promised() []string {
+	return append(providers(), "instance", "host", "grpc_host", "global_host", "url", "grpc_url", "global_url")
 }
 
 // undestroyed says why a server that is being destroyed is still there.

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
@@ -140,6 +141,17 @@ func (s *session) answering() *api.Client {
 	return s.client
 }
 
+// serves returns the environment that the daemon serves, with every suffix that
+// shares its zone; false where the daemon has not answered.
+func (s *session) serves() (fleet.Environment, bool) {
+	if s.answering() == nil {
+		return fleet.Environment{}, false
+	}
+	v := s.met()
+	e, err := fleet.NewEnvironment(v.Environment, v.Suffix, v.Suffixes)
+	return e, err == nil
+}
+
 // once adds a warning unless this session said it before under the same key: a
 // runtime that does not answer is one thing to say, however many servers it has.
 func (s *session) once(key string, diags *diag.Diagnostics, summary, detail string) {
@@ -217,6 +229,15 @@ type ourResource interface {
 	resource.ResourceWithImportState
 	resource.ResourceWithModifyPlan
 	resource.ResourceWithValidateConfig
+}
+
+// identitySchema is of texts, each by its description, without which nothing is imported.
+func identitySchema(texts map[string]string) identityschema.Schema {
+	all := map[string]identityschema.Attribute{}
+	for name, description := range texts {
+		all[name] = identityschema.StringAttribute{RequiredForImport: true, Description: description}
+	}
+	return identityschema.Schema{Attributes: all}
 }
 
 // configured is the part of every resource that receives the session.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"pgregory.net/rapid"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
@@ -26,9 +26,8 @@ func TestFleet_countsEveryVerdictAndOnlyWhatIsAskedFor(t *testing.T) {
 		server("eu", "v2", "v2", fleet.VerdictConverged, gold), server("eu", "v2", "v1", fleet.VerdictFailed, gold),
 		server("us", "v2", "", fleet.VerdictProgressing, gold), server("us", "v1", "v1", fleet.VerdictConverged, nil),
 	}
-	m := fleetModel{Labels: gold}
-	m.count(views)
-	none := map[string]int64{}
+	got := count(views, gold)
+	none := map[string]int{}
 	for _, v := range verdicts() {
 		none[v] = 0
 	}
@@ -36,24 +35,28 @@ func TestFleet_countsEveryVerdictAndOnlyWhatIsAskedFor(t *testing.T) {
 		t.Errorf("verdicts: %v", none)
 	}
 	none["converged"], none["failed"], none["progressing"] = 1, 1, 1
-	want := fleetModel{
-		Labels: gold, Servers: types.Int64Value(3), ByVerdict: none, ByVersion: map[string]int64{"v1": 1, "v2": 1},
-		ByDeclared: map[string]int64{"v2": 3}, ByRegion: map[string]int64{"eu": 2, "us": 1},
+	want := counts{
+		Servers: 3, ByVerdict: none, ByVersion: map[string]int{"v1": 1, "v2": 1},
+		ByDeclaredVersion: map[string]int{"v2": 3}, ByRegion: map[string]int{"eu": 2, "us": 1},
 	}
-	if d := cmp.Diff(want, m); d != "" {
+	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
 
 func TestRegionRow_showsTheDefaults(t *testing.T) {
 	r := api.Region{Generation: 3, Region: fleet.Region{Name: "eu", Hosts: fleet.RegionHosts{Public: "public"}, Kubernetes: &fleet.Kubernetes{Cluster: "prod"}}}
-	got := flattenRegionRow(r)
-	for what, pair := range map[string][2]string{
-		"cluster_id": {got.ClusterID.ValueString(), "eu"}, "runtime": {got.Runtime.ValueString(), "kubernetes"}, "target": {got.Target.ValueString(), "prod"},
-		"stall_after": {got.StallAfter.ValueString(), "15m"}, "max_unsettled": {got.MaxUnsettled.String(), "10"}, "remediation": {got.Remediation.ValueString(), "heal"},
+	row, diags := encode(t.Context(), objects("", regionShown()).NestedObject.Type(), regionRow(r))
+	got, _, ok := entries(row, row)
+	if diags.HasError() || !ok {
+		t.Fatal(diags)
+	}
+	for what, want := range map[string]tftypes.Value{
+		"cluster_id": hcl("eu"), "runtime": hcl("kubernetes"), "target": hcl("prod"),
+		"stall_after": hcl("15m"), "max_unsettled": tftypes.NewValue(tftypes.Number, 10), "remediation": hcl("heal"),
 	} {
-		if pair[0] != pair[1] {
-			t.Errorf("%s is %q, want %q", what, pair[0], pair[1])
+		if !got[what].Equal(want) {
+			t.Errorf("%s is %s, want %s", what, got[what], want)
 		}
 	}
 }
@@ -61,7 +64,7 @@ func TestRegionRow_showsTheDefaults(t *testing.T) {
 func TestModel_cacheEndpointRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := draw[fleet.CacheEndpoint](t).WithDefaults()
-		got := roundTrip(t, newCacheEndpointResource(), flattenCacheEndpoint(want)).expand()
+		got := roundTrip[fleet.CacheEndpoint](t, newCacheEndpointResource(), want)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("-want +got:\n%s", d)
 		}
@@ -89,7 +92,7 @@ func TestCacheEndpoint_isAskedForByItsKey(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(api.CacheEndpoint{Generation: 1, Key: e.Key(), CacheEndpoint: e})
 	})
-	got, err := s.client.GetCacheEndpoint(t.Context(), flattenCacheEndpoint(e).expand())
+	got, err := s.client.GetCacheEndpoint(t.Context(), e)
 	if err != nil || got.CacheEndpoint != e || !strings.HasSuffix(path, "/v1/cache-endpoints/acme/"+e.Key()) {
 		t.Errorf("%+v, %v at %s", got, err, path)
 	}

@@ -6,25 +6,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
 )
 
-type versionModel struct {
-	Environment        types.String      `tfsdk:"environment"`
-	Suffix             types.String      `tfsdk:"suffix"`
-	Suffixes           map[string]string `tfsdk:"suffixes"`
-	Version            types.String      `tfsdk:"version"`
-	APIVersion         types.String      `tfsdk:"api_version"`
-	Runtimes           []string          `tfsdk:"runtimes"`
-	ContainerEndpoints []string          `tfsdk:"container_endpoints"`
-	Clusters           []string          `tfsdk:"clusters"`
-	DNSModes           []string          `tfsdk:"dns_modes"`
-}
-
 func newVersionDataSource() datasource.DataSource {
-	return &source[versionModel]{
+	return &source{
 		typeName: "kura_version",
 		about:    "Which daemon the provider talks to, and what it can do.",
 		attributes: map[string]schema.Attribute{
@@ -38,15 +25,13 @@ func newVersionDataSource() datasource.DataSource {
 			"clusters":            shownTexts("Kubernetes clusters that it was given, by name: what regions may name."),
 			"dns_modes":           shownTexts("What a region's `dns.mode` may be."),
 		},
-		what: always[versionModel]("Read the daemon's version"),
-		fill: func(ctx context.Context, c *api.Client, m *versionModel, _ *diag.Diagnostics) error {
+		what: always("Read the daemon's version"),
+		answer: func(ctx context.Context, c *api.Client, _ question, _ *diag.Diagnostics) (any, error) {
 			v, err := c.Version(ctx)
-			*m = versionModel{
-				Environment: types.StringValue(v.Environment), Suffix: types.StringValue(v.Suffix), Suffixes: v.Suffixes,
-				Version: types.StringValue(v.Version), APIVersion: types.StringValue(v.APIVersion),
-				Runtimes: texts(v.Capabilities.Runtimes), ContainerEndpoints: texts(v.Capabilities.ContainerEndpoints), Clusters: texts(v.Capabilities.Clusters), DNSModes: texts(v.Capabilities.DNSModes),
-			}
-			return err
+			return struct {
+				api.VersionInfo
+				api.Capabilities
+			}{v, v.Capabilities}, err
 		},
 	}
 }
