@@ -1,6 +1,9 @@
 package provider
 
 import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -66,6 +69,48 @@ func textMap(description string) schema.MapAttribute {
 		ElementType: types.StringType, Optional: true, MarkdownDescription: description,
 		Validators: []validator.Map{mapvalidator.NoNullValues()},
 	}
+}
+
+func textList(description string) schema.ListAttribute {
+	return schema.ListAttribute{
+		ElementType: types.StringType, Optional: true, MarkdownDescription: description,
+		Validators: []validator.List{listvalidator.NoNullValues()},
+	}
+}
+
+func optionalObject(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{Optional: true, MarkdownDescription: description, Attributes: attributes}
+}
+
+func optionalObjectList(description string, attributes map[string]schema.Attribute) schema.ListNestedAttribute {
+	return schema.ListNestedAttribute{
+		Optional: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: attributes},
+		Validators: []validator.List{listvalidator.NoNullValues()},
+	}
+}
+
+// optionalObjectMap is of objects by their names.
+func optionalObjectMap(description string, attributes map[string]schema.Attribute) schema.MapNestedAttribute {
+	return schema.MapNestedAttribute{
+		Optional: true, MarkdownDescription: description, NestedObject: schema.NestedAttributeObject{Attributes: attributes},
+		Validators: []validator.Map{mapvalidator.NoNullValues()},
+	}
+}
+
+func requiredPort(description string) schema.Int64Attribute {
+	return schema.Int64Attribute{Required: true, MarkdownDescription: description, Validators: []validator.Int64{ports()}}
+}
+
+func ports() validator.Int64 { return int64validator.Between(1, 65535) }
+
+// coordinate is in degrees.
+func coordinate(description string, most float64) schema.Float64Attribute {
+	return schema.Float64Attribute{Required: true, MarkdownDescription: description, Validators: []validator.Float64{float64validator.Between(-most, most)}}
+}
+
+// processors is a limit of processor time.
+func processors(description string) schema.Float64Attribute {
+	return schema.Float64Attribute{Optional: true, MarkdownDescription: description, Validators: []validator.Float64{float64validator.AtLeast(0.01)}}
 }
 
 func labels(of string) schema.MapAttribute {

@@ -12,31 +12,33 @@ import (
 // TestSchema_everyComputedAttributeHasAClass holds it. There is no further class:
 // what moves by itself belongs into a data source.
 
+// modifier is a plan modifier that says what it does.
+type modifier string
+
+func (m modifier) Description(context.Context) string { return string(m) }
+
+func (m modifier) MarkdownDescription(context.Context) string { return string(m) }
+
 // stable marks an attribute that the daemon computes: unknown in the plan that
 // creates the object, taken from state in every other one.
 func stable() planmodifier.String {
-	return stableString{stringplanmodifier.UseStateForUnknown()}
+	return stableString{"unknown when the object is created, kept from state in every other plan"}
 }
 
-type stableString struct{ planmodifier.String }
+type stableString struct{ modifier }
 
-func (stableString) Description(context.Context) string {
-	return "unknown when the object is created, kept from state in every other plan"
+// PlanModifyString keeps what is in state.
+func (stableString) PlanModifyString(ctx context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
+	stringplanmodifier.UseStateForUnknown().PlanModifyString(ctx, req, resp)
 }
-
-func (s stableString) MarkdownDescription(ctx context.Context) string { return s.Description(ctx) }
 
 // derived marks an attribute that ModifyPlan computes from the object's other
 // attributes, so that it is known as soon as they are.
-func derived() planmodifier.String { return derivedString{} }
-
-type derivedString struct{}
-
-func (derivedString) Description(context.Context) string {
-	return "computed from the other attributes, known as soon as they are"
+func derived() planmodifier.String {
+	return derivedString{"computed from the other attributes, known as soon as they are"}
 }
 
-func (s derivedString) MarkdownDescription(ctx context.Context) string { return s.Description(ctx) }
+type derivedString struct{ modifier }
 
 // PlanModifyString leaves the value to ModifyPlan, which sees all attributes.
 func (derivedString) PlanModifyString(context.Context, planmodifier.StringRequest, *planmodifier.StringResponse) {
@@ -44,15 +46,11 @@ func (derivedString) PlanModifyString(context.Context, planmodifier.StringReques
 
 // ended marks an attribute that says what an apply would put an end to: planned as null
 // always, so that it is a change of its own where it is anything else.
-func ended() planmodifier.String { return endedString{} }
-
-type endedString struct{}
-
-func (endedString) Description(context.Context) string {
-	return "planned as null always: an apply ends what it shows"
+func ended() planmodifier.String {
+	return endedString{"planned as null always: an apply ends what it shows"}
 }
 
-func (s endedString) MarkdownDescription(ctx context.Context) string { return s.Description(ctx) }
+type endedString struct{ modifier }
 
 // PlanModifyString plans the end.
 func (endedString) PlanModifyString(_ context.Context, _ planmodifier.StringRequest, resp *planmodifier.StringResponse) {

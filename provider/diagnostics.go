@@ -39,9 +39,9 @@ func report(diags *diag.Diagnostics, t attr.Type, what string, err error) {
 	for _, f := range e.Fields {
 		summary := what + ": " + strings.TrimPrefix(f.Pointer, "/") + " is not accepted"
 		if p, ok := attributePath(t, f.Pointer); ok {
-			diags.AddAttributeError(p, summary, sentence(plain(f.Detail)))
+			diags.AddAttributeError(p, summary, sentence(f.Detail))
 		} else {
-			diags.AddError(summary, sentence(plain(f.Detail)))
+			diags.AddError(summary, sentence(f.Detail))
 		}
 	}
 }
@@ -101,14 +101,14 @@ func attributePath(t attr.Type, pointer string) (p path.Path, ok bool) {
 // detail is err as a sentence, without the attempt where the summary says it already.
 func detail(what string, err error) string {
 	if rest := err.Error(); len(rest) > len(what) && strings.EqualFold(rest[:len(what)], what) {
-		return sentence(plain(strings.TrimPrefix(rest[len(what):], ":")))
+		return sentence(strings.TrimPrefix(rest[len(what):], ":"))
 	}
-	return sentence(err)
+	return sentence(err.Error())
 }
 
-// sentence writes an error as one: upper case at its start, a full stop at its end.
-func sentence(err error) string {
-	s := upper(strings.TrimSpace(err.Error()))
+// sentence writes a text as one: upper case at its start, a full stop at its end.
+func sentence(s string) string {
+	s = upper(strings.TrimSpace(s))
 	if s != "" && !strings.ContainsRune(".!?", rune(s[len(s)-1])) {
 		s += "."
 	}

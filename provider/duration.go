@@ -92,19 +92,13 @@ func (v durationValue) ValidateAttribute(_ context.Context, req xattr.ValidateAt
 
 // keepDuration plans the state's wording where the configuration means the same, so
 // that "900s" after an import of "15m" is no change.
-func keepDuration() planmodifier.String { return keepDurationModifier{} }
-
-type keepDurationModifier struct{}
-
-func (keepDurationModifier) Description(context.Context) string {
-	return "a duration that is written differently and means the same is no change"
+func keepDuration() planmodifier.String {
+	return keptDuration{"a duration that is written differently and means the same is no change"}
 }
 
-func (m keepDurationModifier) MarkdownDescription(ctx context.Context) string {
-	return m.Description(ctx)
-}
+type keptDuration struct{ modifier }
 
-func (keepDurationModifier) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
+func (keptDuration) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
 	if (durationValue{req.StateValue}).same(durationValue{req.PlanValue}) {
 		resp.PlanValue = req.StateValue
 	}

@@ -1,11 +1,13 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/big"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -21,70 +23,65 @@ import (
 // internal/fleet and internal/api.
 
 // decode reads an object of core's as a domain type. What is null or unknown is left out, and
-// so is what the type does not have.
+// so is what the type does not have. An element that is null is an error at its field.
 func decode[D any](object tftypes.Value) (d D, err error) {
-	fields, err := fieldsOf(object)
-	if err != nil {
-		return d, err
+	var bad fleet.Invalid
+	b, err := json.Marshal(fieldsOf(object, "", &bad))
+	if err == nil {
+		err = json.Unmarshal(b, &d)
 	}
-	b, err := json.Marshal(fields)
-	if err != nil {
-		return d, err
-	}
-	return d, json.Unmarshal(b, &d)
+	return d, cmp.Or(bad.Err("what is declared"), err)
 }
 
-// fieldsOf returns a value as encoding/json would read it.
-func fieldsOf(v tftypes.Value) (any, error) {
+// fieldsOf returns a value as encoding/json would read it, and notes what is wrong with it; at
+// is the JSON pointer to it.
+func fieldsOf(v tftypes.Value, at string, bad *fleet.Invalid) any {
 	if v.IsNull() || !v.IsKnown() {
-		return nil, nil
+		return nil
 	}
-	var (
-		text   string
-		flag   bool
-		number big.Float
-		list   []tftypes.Value
-		fields map[string]tftypes.Value
-	)
+	// No As fails: each is of the value's type.
 	switch t := v.Type(); {
 	case t.Is(tftypes.String):
-		return text, v.As(&text)
+		var text string
+		_ = v.As(&text)
+		return text
 	case t.Is(tftypes.Bool):
-		return flag, v.As(&flag)
+		var on bool
+		_ = v.As(&on)
+		return on
 	case t.Is(tftypes.Number):
-		err := v.As(&number)
-		return json.Number(number.Text('f', -1)), err
+		var number big.Float
+		_ = v.As(&number)
+		return json.Number(number.Text('f', -1))
 	case t.Is(tftypes.List{}):
-		err := v.As(&list)
+		var list []tftypes.Value
+		_ = v.As(&list)
 		out := make([]any, len(list))
-		for i := range list {
-			if err == nil {
-				out[i], err = elementOf(list[i])
-			}
+		for i, v := range list {
+			out[i] = elementOf(v, fmt.Sprintf("%s/%d", at, i), bad)
 		}
-		return out, err
+		return out
 	}
-	err := v.As(&fields)
-	out := make(map[string]any, len(fields))
-	for name, field := range fields {
-		if err != nil {
-			break
-		}
-		if v.Type().Is(tftypes.Object{}) {
-			out[name], err = fieldsOf(field)
+	var entries map[string]tftypes.Value
+	_ = v.As(&entries)
+	out := make(map[string]any, len(entries))
+	for name, entry := range entries {
+		below := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		if v.Type().Is(tftypes.Map{}) {
+			out[name] = elementOf(entry, below, bad)
 		} else {
-			out[name], err = elementOf(field)
+			out[name] = fieldsOf(entry, below, bad)
 		}
 	}
-	return out, err
+	return out
 }
 
 // elementOf is fieldsOf for what is in a list or a map, where nothing can be left out.
-func elementOf(v tftypes.Value) (any, error) {
+func elementOf(v tftypes.Value, at string, bad *fleet.Invalid) any {
 	if v.IsNull() {
-		return nil, fmt.Errorf("an element of a list or a map is null; leave it out, or give it a value")
+		bad.Add(at, "is null; leave it out, or give it a value")
 	}
-	return fieldsOf(v)
+	return fieldsOf(v, at, bad)
 }
 
 // encode writes what the daemon shows as a value of type t. What has no field is null, but for
@@ -96,7 +93,7 @@ func encode(ctx context.Context, t attr.Type, shown any) (out tftypes.Value, dia
 		err = json.Unmarshal(b, &fields)
 	}
 	if err != nil {
-		diags.AddError("What the daemon shows cannot be written down", fmt.Sprintf("%s This is a fault of the provider; please report it.", sentence(err)))
+		diags.AddError("What the daemon shows cannot be written down", fmt.Sprintf("%s This is a fault of the provider; please report it.", sentence(err.Error())))
 	}
 	return valueOf(ctx, t, fields), diags
 }
@@ -171,10 +168,13 @@ func checkConfig[D any](config tfsdk.Config, what string, check func(D) error, d
 		return
 	}
 	d, err := decode[D](config.Raw)
-	if err != nil {
+	switch {
+	case err == nil:
+		err = check(d)
+	case len(fields(err)) == 0:
 		return // the schema's own checks say what it is
 	}
-	if err := check(d); err != nil {
+	if err != nil {
 		report(diags, config.Schema.Type(), what, err)
 	}
 }

@@ -51,12 +51,12 @@ func (hostFunction) Run(ctx context.Context, req function.RunRequest, resp *func
 		return
 	}
 	if err := fleet.CheckPattern(pattern); err != nil {
-		resp.Error = function.NewArgumentFuncError(0, sentence(err))
+		resp.Error = function.NewArgumentFuncError(0, sentence(err.Error()))
 		return
 	}
 	in, known, err := hostArguments(server.UnderlyingValue())
 	if err != nil {
-		resp.Error = function.NewArgumentFuncError(1, sentence(err))
+		resp.Error = function.NewArgumentFuncError(1, sentence(err.Error()))
 		return
 	}
 	if !known {
@@ -65,7 +65,7 @@ func (hostFunction) Run(ctx context.Context, req function.RunRequest, resp *func
 	}
 	host, err := renderHost(pattern, in)
 	if err != nil {
-		resp.Error = function.NewArgumentFuncError(1, sentence(err))
+		resp.Error = function.NewArgumentFuncError(1, sentence(err.Error()))
 		return
 	}
 	resp.Error = resp.Result.Set(ctx, host)

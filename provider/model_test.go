@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"pgregory.net/rapid"
 
@@ -223,5 +224,20 @@ func TestModel_everythingThatCanBeConfiguredHasAField(t *testing.T) {
 	})
 	if seen < 90 {
 		t.Errorf("only %d attributes were walked", seen)
+	}
+}
+
+// Nothing can be left out of a list or a map, as it can of an object.
+func TestModel_anElementThatIsNullIsSaidAtItsAttributeWithWhatToDo(t *testing.T) {
+	c := newCore(t, &told{answers: map[string]any{}})
+	none := tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"a/b": tftypes.NewValue(tftypes.String, nil)})
+	config := c.object("kura_account", nil, map[string]tftypes.Value{"id": hcl("acme"), "labels": none})
+	v, err := c.provider.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: "kura_account", Config: c.wire("kura_account", config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := tftypes.NewAttributePath().WithAttributeName("labels").WithElementKeyString("a/b")
+	if len(v.Diagnostics) == 0 || !v.Diagnostics[0].Attribute.Equal(at) || !strings.Contains(v.Diagnostics[0].Detail, "Is null; leave it out, or give it a value.") {
+		t.Errorf("%s", spoken(v.Diagnostics))
 	}
 }

@@ -91,7 +91,7 @@ func reportCreate(diags *diag.Diagnostics, t attr.Type, what string, err, found 
 		report(diags, t, what, err)
 		return
 	}
-	said := sentence(err)
+	said := sentence(err.Error())
 	if lost {
 		said += " It is there now, though: this very request made it and its answer got lost, or somebody else did."
 	}

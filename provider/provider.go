@@ -47,32 +47,16 @@ func (p *kuraProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp 
 		MarkdownDescription: "Declares cache servers, one per account and region, to the daemon `kurad`, which creates them and keeps them running between applies. " +
 			"The provider talks to that daemon only: it holds no cluster, container or DNS credentials.",
 		Attributes: map[string]schema.Attribute{
-			"endpoint": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "URL of the daemon, such as `https://kurad.example.dev:7433` or `unix:///run/kurad.sock`. Default: the environment variable `KURA_ENDPOINT`, else `http://127.0.0.1:7433`.",
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
+			"endpoint": settingText("URL of the daemon, such as `https://kurad.example.dev:7433` or `unix:///run/kurad.sock`. Default: the environment variable `KURA_ENDPOINT`, else `http://127.0.0.1:7433`."),
 			"token": schema.StringAttribute{
 				Optional: true, Sensitive: true,
 				MarkdownDescription: "Bearer token, as `kurad token create` prints it. Default: `token_file`, else the environment variables `KURA_TOKEN` and `KURA_TOKEN_FILE`. A token of scope `read` can plan, one of scope `write` can apply.",
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(path.MatchRoot("token_file"))},
+				Validators:          append(filled(), stringvalidator.ConflictsWith(path.MatchRoot("token_file"))),
 			},
-			"token_file": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "File that holds the bearer token and nothing else, such as `/var/lib/kurad/token`. Conflicts with `token`.",
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
-			"environment": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Environment that this configuration is for, such as `production` or `staging`. Nothing is read or written through a daemon of another environment. " +
-					"Must be set here or by the environment variable `KURA_ENVIRONMENT`; there is no default.",
-				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
-			"ca_certificate": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "PEM text of the certificate authority that the daemon's certificate must come from, such as `file(\"ca.pem\")`. Default: the authorities that the system trusts.",
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
+			"token_file": settingText("File that holds the bearer token and nothing else, such as `/var/lib/kurad/token`. Conflicts with `token`."),
+			"environment": settingText("Environment that this configuration is for, such as `production` or `staging`. Nothing is read or written through a daemon of another environment. " +
+				"Must be set here or by the environment variable `KURA_ENVIRONMENT`; there is no default."),
+			"ca_certificate": settingText("PEM text of the certificate authority that the daemon's certificate must come from, such as `file(\"ca.pem\")`. Default: the authorities that the system trusts."),
 			"request_timeout": schema.StringAttribute{
 				CustomType: durationType{}, Optional: true,
 				MarkdownDescription: "How long one request may take before it is given up, such as `30s` (the default). How long a resource waits for its server is set by its own `timeouts`.",
@@ -89,6 +73,10 @@ func (p *kuraProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp 
 			},
 		},
 	}
+}
+
+func settingText(description string) schema.StringAttribute {
+	return schema.StringAttribute{Optional: true, MarkdownDescription: description, Validators: filled()}
 }
 
 // Configure resolves the settings and hands one session to every object. It fails on

@@ -29,15 +29,15 @@ func regionShown() map[string]schema.Attribute {
 		"name":         shownText("Name, by which servers refer to it."),
 		"display_name": shownText("Name for people; null where none is declared."),
 		"cluster_id":   shownText("What `{cluster_id}` stands for: the declared one, or the name."),
-		"hosts": schema.SingleNestedAttribute{Computed: true, MarkdownDescription: "Names of the host templates that its servers' hosts are rendered from.", Attributes: map[string]schema.Attribute{
+		"hosts": shownObject("Names of the host templates that its servers' hosts are rendered from.", map[string]schema.Attribute{
 			"public": shownText("Template of the public host."),
 			"grpc":   shownText("Template of the gRPC host; null where there is none."),
 			"global": shownText("Template of the host that all regions of an account share; null where there is none."),
-		}},
-		"location": schema.SingleNestedAttribute{Computed: true, MarkdownDescription: "Where it is; null where that is not declared.", Attributes: map[string]schema.Attribute{
+		}),
+		"location": shownObject("Where it is; null where that is not declared.", map[string]schema.Attribute{
 			"latitude":  schema.Float64Attribute{Computed: true, MarkdownDescription: "Degrees north."},
 			"longitude": schema.Float64Attribute{Computed: true, MarkdownDescription: "Degrees east."},
-		}},
+		}),
 		"runtime":             shownText("What runs its servers: `containers` or `kubernetes`."),
 		"target":              shownText("Name of the daemon's container endpoint or cluster on which they run."),
 		"stall_after":         shownText("How long a roll-out may take before it counts as stalled, such as `15m`."),

@@ -1,10 +1,8 @@
 package provider
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -26,35 +24,23 @@ func regionSchema() schema.Schema {
 					"global": optionalText("Template of the host that leads to the nearest region of the account; needs `location`. Default: none."),
 				},
 			},
-			"location": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "Where the region is; the global host is steered by it. Required with `hosts.global`. Default: none.",
-				Attributes: map[string]schema.Attribute{
-					"latitude":  coordinate("Degrees north, such as `50.11`.", 90),
-					"longitude": coordinate("Degrees east, such as `8.68`.", 180),
-				},
-			},
-			"readiness": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "How the daemon finds out whether a server answers: it must before it becomes active. Default: the defaults below.",
-				Attributes: map[string]schema.Attribute{
-					"path":    optionalText("Path that is asked with GET, on the public host; any 2xx is ready. Default `/up`."),
-					"scheme":  optionalText("`https` (the default), or `http`, which only container regions may use. It is the scheme of the servers' urls too.", fleet.SchemeHTTPS, fleet.SchemeHTTP),
-					"port":    optionalNumber("Port that is asked, and that urls name, such as `8443`. Default: the host port of the public port; in a Kubernetes region 443.", int64validator.Between(1, 65535)),
-					"timeout": optionalDuration("How long one probe may take in all, such as `2s`. Default and maximum `5s`."),
-					"global":  optionalText("Whether the global host must answer too before a server is active: `required` (the default) or `advisory`.", fleet.GlobalRequired, fleet.GlobalAdvisory),
-				},
-			},
-			"dns": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "Who publishes the servers' DNS records. Default: `mode = \"none\"`.",
-				Attributes: map[string]schema.Attribute{
-					"mode": optionalText("`none` (the default): the operator, and ownership is not checked; `external-dns`: external-dns, and the daemon verifies ownership; `managed`: the daemon.",
-						string(fleet.DNSNone), string(fleet.DNSExternalDNS), string(fleet.DNSManaged)),
-					"owner_id": optionalText("Owner id that the ownership records must carry, such as `kura-eu-central`. Required unless `mode` is `none`."),
-					"target":   optionalText("IP address or host name that records point to, such as `203.0.113.10`. Required with `mode = \"managed\"`."),
-				},
-			},
+			"location": optionalObject("Where the region is; the global host is steered by it. Required with `hosts.global`. Default: none.", map[string]schema.Attribute{
+				"latitude":  coordinate("Degrees north, such as `50.11`.", 90),
+				"longitude": coordinate("Degrees east, such as `8.68`.", 180),
+			}),
+			"readiness": optionalObject("How the daemon finds out whether a server answers: it must before it becomes active. Default: the defaults below.", map[string]schema.Attribute{
+				"path":    optionalText("Path that is asked with GET, on the public host; any 2xx is ready. Default `/up`."),
+				"scheme":  optionalText("`https` (the default), or `http`, which only container regions may use. It is the scheme of the servers' urls too.", fleet.SchemeHTTPS, fleet.SchemeHTTP),
+				"port":    optionalNumber("Port that is asked, and that urls name, such as `8443`. Default: the host port of the public port; in a Kubernetes region 443.", ports()),
+				"timeout": optionalDuration("How long one probe may take in all, such as `2s`. Default and maximum `5s`."),
+				"global":  optionalText("Whether the global host must answer too before a server is active: `required` (the default) or `advisory`.", fleet.GlobalRequired, fleet.GlobalAdvisory),
+			}),
+			"dns": optionalObject("Who publishes the servers' DNS records. Default: `mode = \"none\"`.", map[string]schema.Attribute{
+				"mode": optionalText("`none` (the default): the operator, and ownership is not checked; `external-dns`: external-dns, and the daemon verifies ownership; `managed`: the daemon.",
+					string(fleet.DNSNone), string(fleet.DNSExternalDNS), string(fleet.DNSManaged)),
+				"owner_id": optionalText("Owner id that the ownership records must carry, such as `kura-eu-central`. Required unless `mode` is `none`."),
+				"target":   optionalText("IP address or host name that records point to, such as `203.0.113.10`. Required with `mode = \"managed\"`."),
+			}),
 			"stall_after":   optionalDuration("How long a server may be unsettled before it counts as stalled and waiting for it ends; work on it goes on. Default `15m`."),
 			"max_unsettled": optionalNumber("How many servers of the region may be created, replaced or moved at once, such as `3`. Default `10`.", int64validator.AtLeast(1)),
 			"remediation": optionalText("`heal` (the default): the daemon corrects what drifts; `observe`: it shows what it would do, and only what an apply declares runs.",
@@ -63,23 +49,15 @@ func regionSchema() schema.Schema {
 			"cordoned":            off("Whether new servers are refused; existing ones are served as before."),
 			"labels":              labels("region"),
 			"deletion_protection": deletionProtection("region"),
-			"sidecar": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "Sidecar that is probed beside each replica and marked ready again after its pod was replaced. Default: none.",
-				Attributes: map[string]schema.Attribute{
-					"port":            schema.Int64Attribute{Required: true, MarkdownDescription: "Port of the sidecar, such as `9100`.", Validators: []validator.Int64{int64validator.Between(1, 65535)}},
-					"ready_path":      optionalText("Path that answers 200 when it is ready and 503 when it is not. Default `/v0/healthz`."),
-					"mark_ready_path": optionalText("Path that marks it ready. Default `/v0/mark-ready`."),
-					"scheme":          optionalText("`http` (the default) or `https`.", fleet.SchemeHTTP, fleet.SchemeHTTPS),
-					"timeout":         optionalDuration("How long one probe may take, such as `1s`. Default `2s`."),
-				},
-			},
+			"sidecar": optionalObject("Sidecar that is probed beside each replica and marked ready again after its pod was replaced. Default: none.", map[string]schema.Attribute{
+				"port":            requiredPort("Port of the sidecar, such as `9100`."),
+				"ready_path":      optionalText("Path that answers 200 when it is ready and 503 when it is not. Default `/v0/healthz`."),
+				"mark_ready_path": optionalText("Path that marks it ready. Default `/v0/mark-ready`."),
+				"scheme":          optionalText("`http` (the default) or `https`.", fleet.SchemeHTTP, fleet.SchemeHTTPS),
+				"timeout":         optionalDuration("How long one probe may take, such as `1s`. Default `2s`."),
+			}),
 			"kubernetes": kubernetesAttribute(),
 			"containers": containersAttribute(),
 		},
 	}
-}
-
-func coordinate(description string, most float64) schema.Float64Attribute {
-	return schema.Float64Attribute{Required: true, MarkdownDescription: description, Validators: []validator.Float64{float64validator.Between(-most, most)}}
 }

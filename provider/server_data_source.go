@@ -94,43 +94,36 @@ func moment(t *time.Time) string {
 
 // serverShown are the computed attributes of a server's data source.
 func serverShown() map[string]schema.Attribute {
-	shown := map[string]schema.Attribute{}
-	for name, description := range map[string]string{
-		"image_tag":          "Declared version.",
-		"status":             "`provisioning`, `active`, `failed` or `destroying`.",
-		"verdict":            "One word on where it stands: `converged`, `progressing`, `held`, `stalled`, `failed`, `unobserved`, `destroying`; where the region only observes, also `drifted` or `absent`.",
-		"reason":             "Why the verdict is what it is, one word such as `RollingOut` or `ImagePullFailed`.",
-		"message":            "The same in a sentence; null where there is nothing to add.",
-		"serving_image_tag":  "Version that answered last; null before the first one did.",
-		"observed_image_tag": "Version that was seen running; null where none was.",
-		"instance":           "Name of what the runtime holds.",
-		"host":               "Declared public host.",
-		"grpc_host":          "Declared gRPC host; null where the region has none.",
-		"global_host":        "Declared global host; null where the region has none.",
-		"url":                "Declared public url.",
-		"published_url":      "Url that clients are given right now; null while there is none.",
-		"last_observed_at":   "When the runtime last told about it, in RFC 3339; null before it did.",
-	} {
-		shown[name] = shownText(description)
-	}
-	shown["generation"] = shownNumber("How many times its declaration was written.")
-	shown["active"] = shownBool("Whether its status is `active`: a declared version has answered, and is published.")
-	shown["labels"] = shownTextMap("Declared labels.")
-	shown["aliases"] = shownTexts("Old hosts that still lead to it after a move.")
-	shown["ports"] = shownNumbers("Assigned host ports by `<service>/<port name>`; they stay until it is destroyed.")
-	shown["containers"] = objects("What runs, or ran: its containers, and others that bear its names.", map[string]schema.Attribute{
-		"service": shownText("Service; null where the container is not ours."),
-		"name":    shownText("Name of the container."),
-		"id":      shownText("Id that the engine gave it."),
-		"image":   shownText("Image that it runs."),
-		"state":   shownText("`created`, `running`, `paused` or `exited`."),
-		"foreign": shownText("Whose it is, where it is not ours; else null."),
-		"ports":   shownNumbers("Published host ports by `<port>/<protocol>`."),
-	})
-	shown["resource"] = schema.SingleNestedAttribute{
-		Computed:            true,
-		MarkdownDescription: "The `KuraInstance` of its name, as last seen; null in a container region and where there is none.",
-		Attributes: map[string]schema.Attribute{
+	return map[string]schema.Attribute{
+		"image_tag":          shownText("Declared version."),
+		"status":             shownText("`provisioning`, `active`, `failed` or `destroying`."),
+		"verdict":            shownText("One word on where it stands: `converged`, `progressing`, `held`, `stalled`, `failed`, `unobserved`, `destroying`; where the region only observes, also `drifted` or `absent`."),
+		"reason":             shownText("Why the verdict is what it is, one word such as `RollingOut` or `ImagePullFailed`."),
+		"message":            shownText("The same in a sentence; null where there is nothing to add."),
+		"serving_image_tag":  shownText("Version that answered last; null before the first one did."),
+		"observed_image_tag": shownText("Version that was seen running; null where none was."),
+		"instance":           shownText("Name of what the runtime holds."),
+		"host":               shownText("Declared public host."),
+		"grpc_host":          shownText("Declared gRPC host; null where the region has none."),
+		"global_host":        shownText("Declared global host; null where the region has none."),
+		"url":                shownText("Declared public url."),
+		"published_url":      shownText("Url that clients are given right now; null while there is none."),
+		"last_observed_at":   shownText("When the runtime last told about it, in RFC 3339; null before it did."),
+		"generation":         shownNumber("How many times its declaration was written."),
+		"active":             shownBool("Whether its status is `active`: a declared version has answered, and is published."),
+		"labels":             shownTextMap("Declared labels."),
+		"aliases":            shownTexts("Old hosts that still lead to it after a move."),
+		"ports":              shownNumbers("Assigned host ports by `<service>/<port name>`; they stay until it is destroyed."),
+		"containers": objects("What runs, or ran: its containers, and others that bear its names.", map[string]schema.Attribute{
+			"service": shownText("Service; null where the container is not ours."),
+			"name":    shownText("Name of the container."),
+			"id":      shownText("Id that the engine gave it."),
+			"image":   shownText("Image that it runs."),
+			"state":   shownText("`created`, `running`, `paused` or `exited`."),
+			"foreign": shownText("Whose it is, where it is not ours; else null."),
+			"ports":   shownNumbers("Published host ports by `<port>/<protocol>`."),
+		}),
+		"resource": shownObject("The `KuraInstance` of its name, as last seen; null in a container region and where there is none.", map[string]schema.Attribute{
 			"namespace":      shownText("Namespace of the instance."),
 			"name":           shownText("Name of the instance, such as `kura-acme-eu-central`."),
 			"uid":            shownText("Id that the cluster gave it."),
@@ -147,32 +140,31 @@ func serverShown() map[string]schema.Attribute {
 			"differs":        differences("Fields that differ from what is declared, and that the daemon corrects."),
 			"held":           differences("Fields that differ from what is declared because another manager applied them."),
 			"dropped":        shownTexts("Declared fields that the cluster's custom resource definition does not have."),
-		},
+		}),
+		"conditions": objects("Observed aspects, each with its reason.", map[string]schema.Attribute{
+			"type":    shownText("Aspect, such as `EndpointReady`."),
+			"status":  shownText("`True`, `False` or `Unknown`."),
+			"reason":  shownText("One word why."),
+			"message": shownText("The same in a sentence; null where there is nothing to add."),
+			"since":   shownText("When the status last changed, in RFC 3339."),
+		}),
+		"deployments": objects("Attempts to bring it to a version, the newest first: the audit trail.", map[string]schema.Attribute{
+			"number":      shownNumber("Counts from 1."),
+			"cause":       shownText("`create`, `image` or `redeploy`."),
+			"image_tag":   shownText("Version that it was to bring."),
+			"status":      shownText("`pending`, `running`, `succeeded`, `failed`, `cancelled` or `superseded`."),
+			"reason":      shownText("One word why; null where there is none."),
+			"message":     shownText("The same in a sentence; null where there is nothing to add."),
+			"created_at":  shownText("When it was declared, in RFC 3339."),
+			"finished_at": shownText("When it ended, in RFC 3339; null while it is open."),
+		}),
+		"plan":          shownPlan("Steps that the daemon is taking; null while there are none."),
+		"intended_plan": shownPlan("Steps that it would take if nothing held it; null where there are none."),
+		"holds": objects("Why nothing may be changed now; empty where nothing holds.", map[string]schema.Attribute{
+			"kind":    shownText("`paused`, `observe`, `admission`, `not_leader`, `ownership` or `adoption`."),
+			"message": shownText("What holds it, in a sentence."),
+		}),
 	}
-	shown["conditions"] = objects("Observed aspects, each with its reason.", map[string]schema.Attribute{
-		"type":    shownText("Aspect, such as `EndpointReady`."),
-		"status":  shownText("`True`, `False` or `Unknown`."),
-		"reason":  shownText("One word why."),
-		"message": shownText("The same in a sentence; null where there is nothing to add."),
-		"since":   shownText("When the status last changed, in RFC 3339."),
-	})
-	shown["deployments"] = objects("Attempts to bring it to a version, the newest first: the audit trail.", map[string]schema.Attribute{
-		"number":      shownNumber("Counts from 1."),
-		"cause":       shownText("`create`, `image` or `redeploy`."),
-		"image_tag":   shownText("Version that it was to bring."),
-		"status":      shownText("`pending`, `running`, `succeeded`, `failed`, `cancelled` or `superseded`."),
-		"reason":      shownText("One word why; null where there is none."),
-		"message":     shownText("The same in a sentence; null where there is nothing to add."),
-		"created_at":  shownText("When it was declared, in RFC 3339."),
-		"finished_at": shownText("When it ended, in RFC 3339; null while it is open."),
-	})
-	shown["plan"] = shownPlan("Steps that the daemon is taking; null while there are none.")
-	shown["intended_plan"] = shownPlan("Steps that it would take if nothing held it; null where there are none.")
-	shown["holds"] = objects("Why nothing may be changed now; empty where nothing holds.", map[string]schema.Attribute{
-		"kind":    shownText("`paused`, `observe`, `admission`, `not_leader`, `ownership` or `adoption`."),
-		"message": shownText("What holds it, in a sentence."),
-	})
-	return shown
 }
 
 func differences(description string) schema.Attribute {
@@ -185,12 +177,12 @@ func differences(description string) schema.Attribute {
 }
 
 func shownPlan(description string) schema.Attribute {
-	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: description, Attributes: map[string]schema.Attribute{
+	return shownObject(description, map[string]schema.Attribute{
 		"kind":  shownText("`apply`, `replace` or `destroy`."),
 		"cause": shownText("Why, such as `roll-out` or `recreation`."),
 		"tasks": objects("The steps, in order.", map[string]schema.Attribute{
 			"description": shownText("What the step does."),
 			"state":       shownText("`pending`, `running` or `done`."),
 		}),
-	}}
+	})
 }

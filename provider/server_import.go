@@ -70,7 +70,7 @@ func find(ctx context.Context, client *api.Client, id string) (fleet.ServerKey, 
 		return fleet.ServerKey{}, err
 	}
 	for _, v := range servers {
-		if key := (fleet.ServerKey{Account: v.Account, Region: v.Region}); v.Instance == id && !slices.Contains(fit, key) {
+		if key := v.Key(); v.Instance == id && !slices.Contains(fit, key) {
 			fit = append(fit, key)
 		}
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,10 +44,9 @@ func drift(v fleet.ServerView) *warning {
 	if !drifted(v) {
 		return nil
 	}
-	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
 	return &warning{
-		key:     "drift/" + key.String(),
-		summary: fmt.Sprintf("Server %s: its KuraInstance is not as declared", key),
+		key:     "drift/" + v.Key().String(),
+		summary: fmt.Sprintf("Server %s: its KuraInstance is not as declared", v.Key()),
 		detail: fmt.Sprintf("Somebody changed KuraInstance %s/%s, and with `remediation = \"observe\"` kurad leaves it so. What is there -> what is declared:\n%s\n\n"+
 			"The plan shows that as a change of `image_tag`, from null where the version is the declared one. Applying it makes the instance as declared; where it is to stay, declare what is there.",
 			v.Resource.Namespace, v.Resource.Name, listed(v.Resource.Differs)),
@@ -60,10 +60,9 @@ func ofSpec(all []fleet.FieldDifference) []fleet.FieldDifference {
 
 // takenOver says how an instance that was taken over differs.
 func takenOver(v fleet.ServerView) *warning {
-	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
 	w := &warning{
-		key:     "adoption/" + key.String(),
-		summary: fmt.Sprintf("Server %s: its KuraInstance is not as declared", key),
+		key:     "adoption/" + v.Key().String(),
+		summary: fmt.Sprintf("Server %s: its KuraInstance is not as declared", v.Key()),
 	}
 	runs := "It was made by somebody else"
 	if r := v.Resource; r != nil {
@@ -88,12 +87,7 @@ func listed(all []fleet.FieldDifference) string {
 	return b.String()
 }
 
-func orNothing(value string) string {
-	if value == "" {
-		return "nothing"
-	}
-	return value
-}
+func orNothing(value string) string { return cmp.Or(value, "nothing") }
 
 // notices are what a plan says of a region's servers that are as declared as their cluster
 // allows: fields that its custom resource lacks (K3), those that somebody else holds (K1), and
@@ -103,16 +97,15 @@ func notices(v fleet.ServerView) []warning {
 	if r == nil {
 		return nil
 	}
-	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
 	var list []warning
+	say := func(kind, cause, what, detail string) {
+		list = append(list, warning{kind + "/" + v.Region + "/" + cause, fmt.Sprintf("Region %q: %s", v.Region, what), detail})
+	}
 	if len(r.Dropped) > 0 {
 		fields := strings.Join(r.Dropped, ", ")
-		list = append(list, warning{
-			key:     "schema/" + v.Region + "/" + fields,
-			summary: fmt.Sprintf("Region %q: the cluster's KuraInstance is too old for what is declared", v.Region),
-			detail: fmt.Sprintf("Its custom resource definition does not have %s, so server %s, and perhaps others of the region, run without. Upgrade the definition, and kurad applies them by itself; or leave them out.",
-				fields, key),
-		})
+		say("schema", fields, "the cluster's KuraInstance is too old for what is declared",
+			fmt.Sprintf("Its custom resource definition does not have %s, so server %s, and perhaps others of the region, run without. Upgrade the definition, and kurad applies them by itself; or leave them out.",
+				fields, v.Key()))
 	}
 	if len(r.Held) > 0 {
 		var held []string // values differ from server to server, and the cause does not
@@ -120,13 +113,10 @@ func notices(v fleet.ServerView) []warning {
 			held = append(held, fmt.Sprintf("%s (by %s)", d.Path, orNothing(d.Manager)))
 		}
 		slices.Sort(held)
-		held = slices.Compact(held)
-		list = append(list, warning{
-			key:     "conflict/" + v.Region + "/" + strings.Join(held, ", "),
-			summary: fmt.Sprintf("Region %q: another manager holds fields that are declared here", v.Region),
-			detail: fmt.Sprintf("Applied with other values: %s. kurad leaves them alone. On server %s:\n%s\n\nLet the other manager give them up, or take them over with `force_conflicts = true` in the region's `kubernetes` block.",
-				strings.Join(held, ", "), key, listed(r.Held)),
-		})
+		fields := strings.Join(slices.Compact(held), ", ")
+		say("conflict", fields, "another manager holds fields that are declared here",
+			fmt.Sprintf("Applied with other values: %s. kurad leaves them alone. On server %s:\n%s\n\nLet the other manager give them up, or take them over with `force_conflicts = true` in the region's `kubernetes` block.",
+				fields, v.Key(), listed(r.Held)))
 	}
 	if len(r.Altered) > 0 {
 		var paths []string
@@ -134,12 +124,9 @@ func notices(v fleet.ServerView) []warning {
 			paths = append(paths, d.Path)
 		}
 		fields := strings.Join(paths, ", ")
-		list = append(list, warning{
-			key:     "altered/" + v.Region + "/" + fields,
-			summary: fmt.Sprintf("Region %q: the cluster changes what is declared", v.Region),
-			detail: fmt.Sprintf("Its admission (a webhook or a policy) writes %s otherwise when kurad applies them, and kurad leaves that so. On server %s:\n%s\n\nDeclare what it makes of them, or change the webhook or policy.",
-				fields, key, listed(r.Altered)),
-		})
+		say("altered", fields, "the cluster changes what is declared",
+			fmt.Sprintf("Its admission (a webhook or a policy) writes %s otherwise when kurad applies them, and kurad leaves that so. On server %s:\n%s\n\nDeclare what it makes of them, or change the webhook or policy.",
+				fields, v.Key(), listed(r.Altered)))
 	}
 	return list
 }

@@ -97,11 +97,10 @@ func illegible(v fleet.ServerView) bool {
 }
 
 func unreadVersion(v fleet.ServerView) *warning {
-	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
 	return &warning{
-		key:     "illegible/" + key.String(),
-		summary: fmt.Sprintf("Server %s: which version runs cannot be read", key),
-		detail: sentence(plain("it "+condition(v, fleet.ConditionImageConverged).Message)) +
+		key:     "illegible/" + v.Key().String(),
+		summary: fmt.Sprintf("Server %s: which version runs cannot be read", v.Key()),
+		detail: sentence("it "+condition(v, fleet.ConditionImageConverged).Message) +
 			" The plan takes it to run what is declared, for it was made as declared, and an apply would change nothing. See to it that what runs it names its images by tag.",
 	}
 }
@@ -131,12 +130,11 @@ func serving(v fleet.ServerView) types.String {
 
 // trouble returns the warning about a server that is not simply fine.
 func trouble(v fleet.ServerView, now time.Time) *warning {
-	key := fleet.ServerKey{Account: v.Account, Region: v.Region}
 	switch v.Verdict {
 	case fleet.VerdictFailed, fleet.VerdictStalled:
 		return &warning{
-			key:     "trouble/" + key.String(),
-			summary: fmt.Sprintf("Server %s: %s", key, fate(v)),
+			key:     "trouble/" + v.Key().String(),
+			summary: fmt.Sprintf("Server %s: %s", v.Key(), fate(v)),
 			detail:  why(v) + " " + stillServes(v) + " kurad goes on trying, until another version is declared: apply to try this one at once" + goBack(v) + ".",
 		}
 	case fleet.VerdictHeld:
@@ -148,7 +146,7 @@ func trouble(v fleet.ServerView, now time.Time) *warning {
 			key:     "held/" + v.Region + "/" + strings.Join(kinds, ","),
 			summary: fmt.Sprintf("Region %q: changes are held (%s)", v.Region, v.Reason),
 			detail: fmt.Sprintf("kurad changes nothing on server %s, and perhaps on others of the region, because: %s. The plan shows what is declared; it happens when the hold ends.",
-				key, cmp.Or(strings.Join(texts, "; "), string(v.Reason))),
+				v.Key(), cmp.Or(strings.Join(texts, "; "), string(v.Reason))),
 		}
 	case fleet.VerdictUnobserved:
 		return &warning{
@@ -186,7 +184,7 @@ func triedAgain(v fleet.ServerView) *warning {
 	default:
 		return nil
 	}
-	key, stands := fleet.ServerKey{Account: v.Account, Region: v.Region}, string(v.Verdict)
+	stands := string(v.Verdict)
 	if v.Reason != "" {
 		stands += fmt.Sprintf(" (%s)", v.Reason)
 	}
@@ -194,18 +192,18 @@ func triedAgain(v fleet.ServerView) *warning {
 		key:     "again/" + v.Region + "/" + string(cause),
 		summary: fmt.Sprintf("Region %q: what kurad does there comes to nothing (%s)", v.Region, cause),
 		detail: fmt.Sprintf("Server %s, and perhaps others of the region: it is %s. %s kurad goes on trying, and the plan shows what is declared.",
-			key, stands, sentence(plain(said))),
+			v.Key(), stands, sentence(said)),
 	}
 }
 
 func leaving(v fleet.ServerView) *warning {
-	key, said := fleet.ServerKey{Account: v.Account, Region: v.Region}, "Somebody else asked for it. "
+	said := "Somebody else asked for it. "
 	if v.Message != "" {
-		said += sentence(plain(v.Message)) + " "
+		said += sentence(v.Message) + " "
 	}
 	return &warning{
-		key:     "leaving/" + key.String(),
-		summary: fmt.Sprintf("Server %s is being destroyed", key),
+		key:     "leaving/" + v.Key().String(),
+		summary: fmt.Sprintf("Server %s is being destroyed", v.Key()),
 		detail:  said + "Once it is gone, a plan will create it again; until then an apply that changes it is refused.",
 	}
 }
@@ -227,11 +225,11 @@ func why(v fleet.ServerView) string {
 	if s == "" {
 		s = fmt.Sprintf("the reason is %s", v.Reason)
 	}
-	s = sentence(plain(s))
+	s = sentence(s)
 	// What waits for an endpoint is understood from what that said last.
 	for _, c := range v.Conditions {
 		if c.Type == fleet.ConditionEndpointReady && c.Status == fleet.False && v.Reason == fleet.ReasonEndpointNotReady && c.Message != "" && !strings.Contains(s, c.Message) {
-			s += fmt.Sprintf(" The last probe (%s): %s", c.Reason, sentence(plain(c.Message)))
+			s += fmt.Sprintf(" The last probe (%s): %s", c.Reason, sentence(c.Message))
 		}
 	}
 	return s
@@ -274,8 +272,3 @@ func reads(n int) string {
 	}
 	return fmt.Sprintf("%d reads", n)
 }
-
-// plain is a text as an error.
-type plain string
-
-func (p plain) Error() string { return string(p) }

@@ -55,7 +55,7 @@ func (r *serverResource) ModifyPlan(ctx context.Context, req resource.ModifyPlan
 	previewServer(ctx, r.session, req, resp)
 }
 
-// begin is begin for a server, which is waited for as long as its timeouts say.
+// begin reads which server an attempt is about; client is nil where it cannot begin.
 func (r *serverResource) begin(ctx context.Context, verb string, from tftypes.Value, diags *diag.Diagnostics) (s fleet.Server, what string, client *api.Client) {
 	return begin(ctx, r.session, verb, from, func(s fleet.Server) string { return "server " + s.Key().String() }, diags)
 }
@@ -88,8 +88,8 @@ func (r *serverResource) Create(ctx context.Context, req resource.CreateRequest,
 
 // write is a Create or an Update: what is planned, and where what came of it is written.
 type write struct {
-	raw      tfsdk.Plan
-	plan     fleet.Server
+	plan     tfsdk.Plan
+	declared fleet.Server
 	timeout  time.Duration
 	state    *tfsdk.State
 	identity *tfsdk.ResourceIdentity
@@ -99,11 +99,11 @@ type write struct {
 // settle stores what the daemon answered to a write, and waits for the server where an apply
 // is to. From here on the server exists: it is in state whatever becomes of the wait.
 func (r *serverResource) settle(ctx context.Context, w write, view fleet.ServerView, diags *diag.Diagnostics) (ending, fleet.ServerView, error) {
-	diags.Append(setState(ctx, w.state, w.raw.Raw, serverState(view), promised()...)...)
-	diags.Append(identify(ctx, w.identity, w.plan)...)
+	diags.Append(setState(ctx, w.state, w.plan.Raw, serverState(view), promised()...)...)
+	diags.Append(identify(ctx, w.identity, w.declared)...)
 	diags.Append(keepGeneration(ctx, w.private, view.Generation)...)
-	diags.Append(keepDeclared(ctx, w.private, w.plan.ImageTag)...)
-	if diags.HasError() || r.accepted(ctx, w.raw) {
+	diags.Append(keepDeclared(ctx, w.private, w.declared.ImageTag)...)
+	if diags.HasError() || r.accepted(ctx, w.plan) {
 		return endSettled, view, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
@@ -210,20 +210,20 @@ func (r *serverResource) ImportState(ctx context.Context, req resource.ImportSta
 	importServer(ctx, r.session, req, resp)
 }
 
-// known is a plan or a state.
-type known interface {
+// attributeReader is a plan or a state.
+type attributeReader interface {
 	GetAttribute(ctx context.Context, at path.Path, target any) diag.Diagnostics
 }
 
 // accepted reports whether an apply is done once the daemon has stored the declaration.
-func (r *serverResource) accepted(ctx context.Context, plan known) bool {
+func (r *serverResource) accepted(ctx context.Context, plan attributeReader) bool {
 	var waitFor types.String
 	_ = plan.GetAttribute(ctx, path.Root("wait_for"), &waitFor)
 	return cmp.Or(waitFor.ValueString(), r.session.waitFor) == waitAccepted
 }
 
 // timeoutOf is how long an attempt waits for the server.
-func timeoutOf(ctx context.Context, from known, of func(timeouts.Value, context.Context, time.Duration) (time.Duration, diag.Diagnostics), otherwise time.Duration, diags *diag.Diagnostics) time.Duration {
+func timeoutOf(ctx context.Context, from attributeReader, of func(timeouts.Value, context.Context, time.Duration) (time.Duration, diag.Diagnostics), otherwise time.Duration, diags *diag.Diagnostics) time.Duration {
 	var t timeouts.Value
 	diags.Append(from.GetAttribute(ctx, path.Root("timeouts"), &t)...)
 	d, problems := of(t, ctx, otherwise)

@@ -4,12 +4,9 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
-	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -31,40 +28,20 @@ func serverSchema(ctx context.Context) schema.Schema {
 			"region":  name("Name of the region, such as `kura_region.eu_central.name`. Another region is another server."),
 			"image_tag": requiredText("Version to run, a tag such as `1.4.2`; no digest. It replaces `{image_tag}` in the region's images. " +
 				"A version that fails leaves the old one serving where it can, and the apply fails with the reason."),
-			"overrides": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "What differs for this server from its region's document. Default: nothing.",
-				Attributes: map[string]schema.Attribute{
-					"containers": schema.SingleNestedAttribute{
-						Optional:            true,
-						MarkdownDescription: "Overrides in a container region. Default: none.",
-						Attributes: map[string]schema.Attribute{
-							"services": schema.MapNestedAttribute{
-								Optional:            true,
-								MarkdownDescription: "Overrides by service name; the region must have the service. Default: none.",
-								Validators:          []validator.Map{mapvalidator.NoNullValues()},
-								NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-									"env":    textMap("Variables, such as `{ CACHE_GB = \"200\" }`: added to the region's, each winning over the region's of the same name. Default: none."),
-									"memory": optionalText("Memory limit with its unit, such as `512Mi`. Default: the region's."),
-									"cpus": schema.Float64Attribute{
-										Optional: true, MarkdownDescription: "Limit of processor time, in processors, such as `1.5`. Default: the region's.",
-										Validators: []validator.Float64{float64validator.AtLeast(0.01)},
-									},
-								}},
-							},
-						},
-					},
-					"kubernetes": schema.SingleNestedAttribute{
-						Optional:            true,
-						MarkdownDescription: "Overrides in a Kubernetes region. Default: none.",
-						Attributes: map[string]schema.Attribute{
-							"replicas":     optionalNumber("Replicas, such as `5`. Default: the region's.", int64validator.AtLeast(1)),
-							"storage_size": optionalText("Size of each replica's volume with its unit, such as `400Gi`. Default: the region's."),
-							"env":          textMap("Variables, such as `{ CACHE_GB = \"400\" }`: added to the region's, each winning over the region's of the same name. Default: none."),
-						},
-					},
-				},
-			},
+			"overrides": optionalObject("What differs for this server from its region's document. Default: nothing.", map[string]schema.Attribute{
+				"containers": optionalObject("Overrides in a container region. Default: none.", map[string]schema.Attribute{
+					"services": optionalObjectMap("Overrides by service name; the region must have the service. Default: none.", map[string]schema.Attribute{
+						"env":    textMap("Variables, such as `{ CACHE_GB = \"200\" }`: added to the region's, each winning over the region's of the same name. Default: none."),
+						"memory": optionalText("Memory limit with its unit, such as `512Mi`. Default: the region's."),
+						"cpus":   processors("Limit of processor time, in processors, such as `1.5`. Default: the region's."),
+					}),
+				}),
+				"kubernetes": optionalObject("Overrides in a Kubernetes region. Default: none.", map[string]schema.Attribute{
+					"replicas":     optionalNumber("Replicas, such as `5`. Default: the region's.", int64validator.AtLeast(1)),
+					"storage_size": optionalText("Size of each replica's volume with its unit, such as `400Gi`. Default: the region's."),
+					"env":          textMap("Variables, such as `{ CACHE_GB = \"400\" }`: added to the region's, each winning over the region's of the same name. Default: none."),
+				}),
+			}),
 			"labels": labels("server"),
 			"remediation": optionalText("`heal`: the daemon corrects what drifts; `observe`: it shows what it would do, and only what an apply declares runs. Default: the region's.",
 				string(fleet.RemediationHeal), string(fleet.RemediationObserve)),

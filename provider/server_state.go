@@ -56,13 +56,13 @@ func undestroyed(ctx context.Context, v fleet.ServerView, err error) string {
 		return "The wait was interrupted. " + said
 	}
 	if ctx.Err() == nil {
-		return sentence(err) + " " + said
+		return sentence(err.Error()) + " " + said
 	}
 	if v.Message != "" {
-		said = sentence(plain(v.Message)) + " " + said
+		said = sentence(v.Message) + " " + said
 	}
 	for _, h := range v.Holds {
-		said = sentence(plain(h.Message)) + " " + said
+		said = sentence(h.Message) + " " + said
 	}
 	return fmt.Sprintf("The timeout passed; it is %s (%s). %s", v.Status, v.Reason, said)
 }

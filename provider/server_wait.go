@@ -21,7 +21,7 @@ type target struct {
 }
 
 func targetOf(v fleet.ServerView) target {
-	t := target{key: fleet.ServerKey{Account: v.Account, Region: v.Region}, generation: v.Generation}
+	t := target{key: v.Key(), generation: v.Generation}
 	if v.Deployment != nil {
 		t.deployment = v.Deployment.Seq
 	}
@@ -103,7 +103,7 @@ func (s *session) await(ctx context.Context, t target, seen fleet.ServerView) (e
 func (s *session) unsettled(diags *diag.Diagnostics, what string, end ending, v fleet.ServerView, err error) {
 	standing := fmt.Sprintf("It is %s now (%s).", v.Verdict, v.Reason)
 	if v.Message != "" {
-		standing += " " + sentence(plain(v.Message))
+		standing += " " + sentence(v.Message)
 	}
 	switch end {
 	case endDeadline:
@@ -118,7 +118,7 @@ func (s *session) unsettled(diags *diag.Diagnostics, what string, end ending, v 
 		diags.AddWarning(what+": it does not get ready", why(v)+" "+standing+" kurad goes on trying; the next plan shows whether it got there.")
 	case endError:
 		step := nextStep(fleet.CodeOf(err))
-		diags.AddWarning(what+": nobody knows whether it gets ready", strings.TrimSpace("What was declared is stored, and kurad goes on; the apply could not watch it. "+sentence(err)+" "+step))
+		diags.AddWarning(what+": nobody knows whether it gets ready", strings.TrimSpace("What was declared is stored, and kurad goes on; the apply could not watch it. "+sentence(err.Error())+" "+step))
 	case endWaiting, endSettled, endRefused, endLeaving, endGone:
 	}
 }

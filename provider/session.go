@@ -68,7 +68,7 @@ func (s *session) meet(ctx context.Context, diags *diag.Diagnostics) {
 	}
 	switch {
 	case has(err, fleet.CodeUnauthorized):
-		diags.AddAttributeError(path.Root("token"), "The daemon refused the token", sentence(err)+" Nothing was read or written. "+nextStep(fleet.CodeUnauthorized))
+		diags.AddAttributeError(path.Root("token"), "The daemon refused the token", sentence(err.Error())+" Nothing was read or written. "+nextStep(fleet.CodeUnauthorized))
 	case err != nil:
 		tflog.Debug(ctx, "kurad did not say its version", map[string]any{"error": err.Error()})
 	case v.APIVersion != api.APIVersion:
@@ -174,7 +174,7 @@ func (s *session) unseen(diags *diag.Diagnostics, region string, w fleet.Warning
 	if w.Reason != "" {
 		summary += fmt.Sprintf(" (%s)", w.Reason)
 	}
-	s.once(unobservedKey(region, w.Reason), diags, summary, sentence(plain(w.Detail)))
+	s.once(unobservedKey(region, w.Reason), diags, summary, sentence(w.Detail))
 }
 
 func unobservedKey(region string, reason fleet.Reason) string {
@@ -217,7 +217,7 @@ func (e *wrongDaemon) summary() string { return "The daemon serves another envir
 func (e *wrongDaemon) detail() string {
 	is := fmt.Sprintf("The provider's `environment` is %q, and the daemon serves %q.", e.want, e.got)
 	if e.got == "" {
-		is = fmt.Sprintf("The provider's `environment` is %q. %s", e.want, sentence(e.err))
+		is = fmt.Sprintf("The provider's `environment` is %q. %s", e.want, sentence(e.err.Error()))
 	}
 	return is + " Nothing was read or written. Point `endpoint` (or " + envEndpoint + ") at the daemon of that environment, or correct `environment` (or " + envEnvironment + ")."
 }

@@ -62,7 +62,10 @@ func (d *source) Read(ctx context.Context, req datasource.ReadRequest, resp *dat
 	}
 	shown, diags := encode(ctx, req.Config.Schema.Type(), answer)
 	resp.Diagnostics.Append(diags...)
-	config, fields, _ := entries(req.Config.Raw, shown)
+	config, fields, ok := entries(req.Config.Raw, shown)
+	if !ok || diags.HasError() {
+		return
+	}
 	for name, a := range d.attributes {
 		if !a.IsComputed() {
 			fields[name] = config[name]
@@ -145,6 +148,10 @@ func shownTextMap(description string) schema.MapAttribute {
 
 func shownNumbers(description string) schema.MapAttribute {
 	return schema.MapAttribute{ElementType: types.Int64Type, Computed: true, MarkdownDescription: description}
+}
+
+func shownObject(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: description, Attributes: attributes}
 }
 
 func objects(description string, attributes map[string]schema.Attribute) schema.ListNestedAttribute {

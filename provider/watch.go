@@ -164,7 +164,7 @@ func (w *watches) spread(r *watch, changes api.ServerChanges) {
 	views := make(map[fleet.ServerKey]*fleet.ServerView, len(changes.Items))
 	for i := range changes.Items {
 		v := &changes.Items[i]
-		views[fleet.ServerKey{Account: v.Account, Region: v.Region}] = v
+		views[v.Key()] = v
 	}
 	for _, key := range changes.Gone {
 		views[key] = nil

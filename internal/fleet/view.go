@@ -43,6 +43,9 @@ type ServerView struct {
 	Stale bool `json:"stale,omitempty"`
 }
 
+// Key returns the identity of the server.
+func (v ServerView) Key() ServerKey { return ServerKey{Account: v.Account, Region: v.Region} }
+
 // NewServerView composes the representation of a server. status is nil before the
 // first turn; a status that was projected from an older generation shows as
 // progressing, for nothing is known of the new one yet, unless nothing could be seen
