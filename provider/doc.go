@@ -8,7 +8,8 @@
 //     default: TestSchema_*;
 //   - every field that the API can point at maps to an attribute: TestAttributePath_*;
 //   - what was configured, sent, read and shown is what was configured: TestModel_*RoundTrip,
-//     and nothing can be configured that is sent to nobody: TestModel_everything*;
+//     nothing can be configured that is sent to nobody: TestModel_everything*, and what a
+//     data source shows is what the daemon told: TestSource_everyAttributeIsShown;
 //   - only kurad's 404 for this very object takes it out of state, and no daemon of
 //     another environment is read or written: TestAcc*;
 //   - what Read puts into image_tag is a pure function: TestVerdict_*;

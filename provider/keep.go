@@ -13,6 +13,9 @@ import (
 // and so do the kept attributes that are known there.
 func setState(ctx context.Context, state *tfsdk.State, prior tftypes.Value, shown any, kept ...string) diag.Diagnostics {
 	next, diags := encode(ctx, state.Schema.Type(), shown)
+	if diags.HasError() {
+		return diags
+	}
 	if was, is, ok := entries(prior, next); ok {
 		for _, name := range kept {
 			if v, ok := was[name]; ok && v.IsKnown() {
@@ -21,9 +24,7 @@ func setState(ctx context.Context, state *tfsdk.State, prior tftypes.Value, show
 		}
 		next = tftypes.NewValue(next.Type(), is)
 	}
-	if !diags.HasError() {
-		state.Raw = keepEmpty(prior, next)
-	}
+	state.Raw = keepEmpty(prior, next)
 	return diags
 }
 

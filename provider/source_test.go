@@ -3,10 +3,14 @@ package provider
 import (
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"pgregory.net/rapid"
 
@@ -95,5 +99,92 @@ func TestCacheEndpoint_isAskedForByItsKey(t *testing.T) {
 	got, err := s.client.GetCacheEndpoint(t.Context(), e)
 	if err != nil || got.CacheEndpoint != e || !strings.HasSuffix(path, "/v1/cache-endpoints/acme/"+e.Key()) {
 		t.Errorf("%+v, %v at %s", got, err, path)
+	}
+}
+
+// full is a value of which every field is set.
+func full[T any]() (out T) {
+	fill(reflect.ValueOf(&out).Elem())
+	return out
+}
+
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Map:
+		e := reflect.New(v.Type().Elem()).Elem()
+		fill(e)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("x").Convert(v.Type().Key()), e)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(time.Second))
+	case reflect.Float64:
+		v.SetFloat(1)
+	default:
+	}
+}
+
+// An attribute of a name that the answer does not have would be null for ever.
+func TestSource_everyAttributeIsShown(t *testing.T) {
+	server := full[fleet.ServerView]()
+	server.Status, server.Plan.Tasks[0].Kind, server.IntendedPlan.Tasks[0].Kind = fleet.StatusActive, fleet.TaskStart, fleet.TaskStart
+	d := &told{answers: map[string]any{
+		"GET /v1/version":    full[api.VersionInfo](),
+		"GET /v1/accounts/x": full[api.Account](), "GET /v1/accounts": api.List[api.Account]{Items: full[[]api.Account]()},
+		"GET /v1/host-templates/x": full[api.HostTemplate](), "GET /v1/host-templates": api.List[api.HostTemplate]{Items: full[[]api.HostTemplate]()},
+		"GET /v1/regions/x": full[api.Region](), "GET /v1/regions": api.List[api.Region]{Items: full[[]api.Region]()},
+		"GET /v1/servers/x/x": server, "GET /v1/servers": api.List[fleet.ServerView]{Items: []fleet.ServerView{server}},
+		"GET /v1/servers/x/x/deployments": api.List[fleet.Deployment]{Items: full[[]fleet.Deployment]()},
+		"GET /v1/accounts/x/endpoints":    api.List[api.Endpoint]{Items: full[[]api.Endpoint]()},
+	}}
+	s, _ := sessionWith(t, d.ServeHTTP)
+	for _, made := range New("test")().DataSources(t.Context()) {
+		src, ok := made().(*source)
+		if !ok {
+			t.Fatalf("a data source is a %T", made())
+		}
+		var diags diag.Diagnostics
+		answer, err := src.answer(t.Context(), s.client, question{ID: "x", Name: "x", Account: "x", Region: "x"}, &diags)
+		if err != nil {
+			t.Errorf("%s: %v", src.typeName, err)
+			continue
+		}
+		var schema datasource.SchemaResponse
+		src.Schema(t.Context(), datasource.SchemaRequest{}, &schema)
+		v, diags := encode(t.Context(), schema.Schema.Type(), answer)
+		shown, _, ok := entries(v, v)
+		if diags.HasError() || !ok {
+			t.Fatal(diags)
+		}
+		for name, a := range src.attributes {
+			if !a.IsComputed() {
+				continue
+			}
+			if err := tftypes.Walk(shown[name], func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+				if v.IsNull() || v.Equal(tftypes.NewValue(tftypes.Bool, false)) {
+					t.Errorf("%s: %s %s is %s, and the daemon told something", src.typeName, name, at, v)
+				}
+				return true, nil
+			}); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
