@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,17 +54,9 @@ func (tx *Tx) forgetAnchors(ctx context.Context) error {
 	if err != nil || len(anchors) < MaxAnchors {
 		return err
 	}
-	type old struct {
-		log string
-		at  Versioned[fleet.AuditAnchor]
-	}
-	var all []old
-	for log, at := range anchors {
-		all = append(all, old{log, at})
-	}
-	slices.SortFunc(all, func(a, b old) int { return cmp.Compare(a.at.Revision, b.at.Revision) })
-	for _, o := range all[:len(all)-MaxAnchors+1] {
-		tx.remove(anchorsFolder+o.log, o.at.Revision)
+	logs := slices.SortedFunc(maps.Keys(anchors), func(a, b string) int { return cmp.Compare(anchors[a].Revision, anchors[b].Revision) })
+	for _, log := range logs[:len(logs)-MaxAnchors+1] {
+		tx.remove(anchorsFolder+log, anchors[log].Revision)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 // clock, before it takes it for dead: it was killed, or is cut off.
 const patience = 2 * time.Second
 
-// look is how often somebody who waits looks again.
-const look = 20 * time.Millisecond
+// lockPause is between two looks of somebody who waits for a writer.
+const lockPause = 20 * time.Millisecond
 
 // writer is the record of the lock.
 type writer struct {
@@ -105,11 +105,7 @@ func (r *Records) unlocked(ctx context.Context) (Versioned[writer], error) {
 			}
 			continue
 		}
-		timer := time.NewTimer(look)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !kv.Pause(ctx, lockPause) {
 			return at, unavailable("wait for a write that runs alone", ctx.Err())
 		}
 	}

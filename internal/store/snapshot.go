@@ -84,7 +84,7 @@ func (r *Records) Save(ctx context.Context, w io.Writer) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	header := snapshotHeader{
-		Format: snapshotFormat, Version: snapshotVersion, Environment: r.environment(),
+		Format: snapshotFormat, Version: snapshotVersion, Environment: strings.TrimSuffix(strings.TrimPrefix(r.prefix, keyRoot), "/"),
 		Store: r.storeID, Revision: revision, Schema: fleet.SchemaVersion, TakenAt: now().Truncate(time.Second),
 	}
 	out := snapshotWriter{w: bufio.NewWriter(w), hash: sha256.New()}
@@ -103,11 +103,6 @@ func (r *Records) Save(ctx context.Context, w io.Writer) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("write the snapshot: %w", err)
 	}
 	return s, nil
-}
-
-// environment is the name in the prefix.
-func (r *Records) environment() string {
-	return strings.TrimSuffix(strings.TrimPrefix(r.prefix, keyRoot), "/")
 }
 
 func (h snapshotHeader) info() Snapshot {
@@ -149,14 +144,13 @@ func readSnapshot(r io.Reader, each func(key string, value []byte) error) (Snaps
 	lines.Buffer(nil, snapshotLine)
 	lines.Split(wholeLines)
 	hash := sha256.New()
-	next := func() bool { return lines.Scan() }
 	bad := func(format string, args ...any) (Snapshot, error) {
 		if err := lines.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) {
 			return Snapshot{}, fmt.Errorf("read the snapshot: %w", err)
 		}
 		return Snapshot{}, fmt.Errorf("%w: %s; take another copy of it, or another snapshot", ErrSnapshot, fmt.Sprintf(format, args...))
 	}
-	if !next() {
+	if !lines.Scan() {
 		return bad("it is empty or no snapshot")
 	}
 	var header snapshotHeader
@@ -168,7 +162,7 @@ func readSnapshot(r io.Reader, each func(key string, value []byte) error) (Snaps
 	}
 	hash.Write(lines.Bytes())
 	s := header.info()
-	for next() {
+	for lines.Scan() {
 		if bytes.HasPrefix(lines.Bytes(), []byte(`{"count":`)) {
 			want, err := json.Marshal(snapshotTrailer{s.Records, hex.EncodeToString(hash.Sum(nil))})
 			if err != nil {
@@ -177,7 +171,7 @@ func readSnapshot(r io.Reader, each func(key string, value []byte) error) (Snaps
 			if !bytes.Equal(lines.Bytes(), append(want, '\n')) {
 				return bad("its checksum does not fit what it holds")
 			}
-			if next() || lines.Err() != nil {
+			if lines.Scan() || lines.Err() != nil {
 				return bad("something follows after its end")
 			}
 			return s, nil

@@ -315,27 +315,25 @@ func (r *Records) explain(ctx context.Context, c *kv.ConflictError) error {
 		return &kv.ConflictError{Key: c.Key, What: describe(strings.TrimPrefix(c.Key, r.prefix))}
 	}
 	key, found := strings.TrimPrefix(c.Key, r.prefix), strings.TrimPrefix(c.Found, r.prefix)
-	rest := strings.TrimSuffix(found[len(key):], "/")
+	folder := strings.TrimSuffix(key, "/")
+	name := folder[strings.LastIndex(folder, "/")+1:]
+	rest, _, _ := strings.Cut(found[len(key):], "/")
+	usedBy := func(what string, server fleet.ServerKey) error {
+		return &UsedError{What: fmt.Sprintf("%s %q", what, name), By: "server " + server.String(), Server: server}
+	}
 	switch {
 	case strings.HasPrefix(key, serversFolder): // servers/<region>/ holds <account>/<part>
-		region := strings.TrimSuffix(strings.TrimPrefix(key, serversFolder), "/")
-		account, _, _ := strings.Cut(rest, "/")
-		server := fleet.ServerKey{Account: account, Region: region}
-		return &UsedError{What: fmt.Sprintf("region %q", region), By: "server " + server.String(), Server: server}
+		return usedBy("region", fleet.ServerKey{Account: rest, Region: name})
 	case strings.HasPrefix(key, refsFolder+accountsFolder):
-		account := strings.TrimSuffix(strings.TrimPrefix(key, refsFolder+accountsFolder), "/")
-		server := fleet.ServerKey{Account: account, Region: rest}
-		return &UsedError{What: fmt.Sprintf("account %q", account), By: "server " + server.String(), Server: server}
+		return usedBy("account", fleet.ServerKey{Account: name, Region: rest})
 	case strings.HasPrefix(key, endpointsFolder):
-		account := strings.TrimSuffix(strings.TrimPrefix(key, endpointsFolder), "/")
 		by := describe(found)
-		if e, err := r.CacheEndpoint(ctx, account, rest); err == nil { // else the key has to do
+		if e, err := r.CacheEndpoint(ctx, name, rest); err == nil { // else the key has to do
 			by = "cache endpoint " + e.Value.String()
 		}
-		return &UsedError{What: fmt.Sprintf("account %q", account), By: by}
+		return &UsedError{What: fmt.Sprintf("account %q", name), By: by}
 	case strings.HasPrefix(key, refsFolder+templatesFolder):
-		template := strings.TrimSuffix(strings.TrimPrefix(key, refsFolder+templatesFolder), "/")
-		return &UsedError{What: fmt.Sprintf("host template %q", template), By: fmt.Sprintf("region %q", rest)}
+		return &UsedError{What: fmt.Sprintf("host template %q", name), By: fmt.Sprintf("region %q", rest)}
 	}
 	return c
 }

@@ -81,11 +81,7 @@ func (v *View) Run(ctx context.Context) error {
 			continue
 		}
 		v.log.Warn("the view of the records lost its watch and lists again", "error", err, "pause", pause)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !kv.Pause(ctx, pause) {
 			return nil
 		}
 		pause = min(2*pause, viewPauseMax)

@@ -53,7 +53,7 @@ func (v *View) IdleOffers(endpoint string) map[int]fleet.ServerKey {
 func (v *View) Servers(keep func(fleet.ServerKey) bool) (list []fleet.Gathered, revision int64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	for _, k := range v.state.keys(keep) {
+	for _, k := range v.state.whole(maps.Keys(v.state.servers), keep) {
 		list = append(list, v.state.gather(v.state.servers[k]))
 	}
 	return list, v.revision
@@ -63,21 +63,21 @@ func (v *View) Servers(keep func(fleet.ServerKey) bool) (list []fleet.Gathered, 
 func (v *View) ServerKeys() []fleet.ServerKey {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.state.keys(nil)
+	return v.state.whole(maps.Keys(v.state.servers), nil)
 }
 
 // ServersOfRegion returns the keys of a region's servers, sorted by account.
 func (v *View) ServersOfRegion(region string) []fleet.ServerKey {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.state.whole(v.state.byRegion[region])
+	return v.state.whole(maps.Keys(v.state.byRegion[region]), nil)
 }
 
 // ServersOfAccount returns the keys of an account's servers, sorted by region.
 func (v *View) ServersOfAccount(id string) []fleet.ServerKey {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.state.whole(v.state.byAccount[id])
+	return v.state.whole(maps.Keys(v.state.byAccount[id]), nil)
 }
 
 // RenderedFrom returns the servers that are rendered from what an update changed.

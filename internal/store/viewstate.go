@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -214,22 +215,12 @@ func (s *state) applyServer(p place, e kv.Change, wasBad bool) (err error) {
 	return err
 }
 
-// keys returns the keys of the whole servers that keep wants, sorted.
-func (s *state) keys(keep func(fleet.ServerKey) bool) []fleet.ServerKey {
+// whole returns those of the keys that are of whole servers and that keep wants (nil: all),
+// sorted.
+func (s *state) whole(keys iter.Seq[fleet.ServerKey], keep func(fleet.ServerKey) bool) []fleet.ServerKey {
 	var out []fleet.ServerKey
-	for k, e := range s.servers {
-		if e.whole() && (keep == nil || keep(k)) {
-			out = append(out, k)
-		}
-	}
-	slices.SortFunc(out, compareKeys)
-	return out
-}
-
-func (s *state) whole(set map[fleet.ServerKey]bool) []fleet.ServerKey {
-	var out []fleet.ServerKey
-	for k := range set {
-		if s.servers[k].whole() {
+	for k := range keys {
+		if s.servers[k].whole() && (keep == nil || keep(k)) {
 			out = append(out, k)
 		}
 	}
