@@ -23,14 +23,14 @@ type changes struct {
 	mu     sync.Mutex
 	keys   []fleet.ServerKey // changed at floor+1, floor+2, …
 	floor  int64             // what changed up to here is forgotten
-	moved  chan struct{}
-	told   chan struct{} // closed at the next event
+	server chan struct{}     // closed at the next change of a server
+	event  chan struct{}     // closed at the next event
 	closed bool
 }
 
 // follow hears of the view's changes until close.
 func follow(view *store.View) *changes {
-	c := &changes{id: rand.Text()[:10], moved: make(chan struct{}), told: make(chan struct{})}
+	c := &changes{id: rand.Text()[:10], server: make(chan struct{}), event: make(chan struct{})}
 	c.cancel = view.Subscribe(func(u store.Update) { c.take(view, u) })
 	return c
 }
@@ -50,8 +50,8 @@ func (c *changes) take(view *store.View, u store.Update) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !c.closed {
-			close(c.told)
-			c.told = make(chan struct{})
+			close(c.event)
+			c.event = make(chan struct{})
 		}
 		return
 	case store.KindSchema, store.KindTry, store.KindClaims, store.KindToken, store.KindReservation, store.KindReference, store.KindEndpoint, store.KindLock, store.KindLeader, store.KindAnchor, store.KindCluster, store.KindOrphan:
@@ -70,8 +70,8 @@ func (c *changes) take(view *store.View, u store.Update) {
 		c.floor++
 	}
 	if !c.closed {
-		close(c.moved)
-		c.moved = make(chan struct{})
+		close(c.server)
+		c.server = make(chan struct{})
 	}
 }
 
@@ -80,7 +80,7 @@ func (c *changes) take(view *store.View, u store.Update) {
 func (c *changes) since(point int64, of func(fleet.ServerKey) bool) (keys []fleet.ServerKey, at int64, known bool, moved <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, moved = c.floor+int64(len(c.keys)), c.moved
+	at, moved = c.floor+int64(len(c.keys)), c.server
 	if point < c.floor || point > at {
 		return nil, at, false, moved
 	}
@@ -104,11 +104,11 @@ func (c *changes) now() int64 {
 	return c.floor + int64(len(c.keys))
 }
 
-// news is closed at the next event of any server.
-func (c *changes) news() <-chan struct{} {
+// nextEvent is closed at the next event of any server.
+func (c *changes) nextEvent() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.told
+	return c.event
 }
 
 // done reports whether waiting has no end any more.
@@ -125,7 +125,7 @@ func (c *changes) close() {
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.closed = true
-		close(c.moved)
-		close(c.told)
+		close(c.server)
+		close(c.event)
 	}
 }

@@ -96,21 +96,21 @@ func pageOf[T, W any](s *Server, l store.Listing[T], err error, show func(store.
 	return out, nil
 }
 
-const snapshotLife = time.Minute
+const listLife = time.Minute
 
-// snapshots keep the rest of lists of servers whose first page was given out, so that
+// lists keep the rest of lists of servers whose first page was given out, so that
 // all pages show one revision. They are few and short-lived: whoever comes too late
 // begins again. Where a token has too many, the one goes that it used longest ago; where there
 // are too many in all, that of whoever has the most.
-type snapshots struct {
+type lists struct {
 	now func() time.Time
 
 	mu   sync.Mutex
 	next int64
-	kept []*snapshot // the one that was used longest ago first
+	kept []*keptList // the one that was used longest ago first
 }
 
-type snapshot struct {
+type keptList struct {
 	id      int64
 	used    time.Time
 	token   string // who lists
@@ -119,7 +119,7 @@ type snapshot struct {
 }
 
 // keep stores a list and returns its id.
-func (s *snapshots) keep(token fleet.Token, servers []fleet.Gathered) int64 {
+func (s *lists) keep(token fleet.Token, servers []fleet.Gathered) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
@@ -131,7 +131,7 @@ func (s *snapshots) keep(token fleet.Token, servers []fleet.Gathered) int64 {
 		}
 	}
 	of := func(token string) int {
-		return slices.IndexFunc(s.kept, func(k *snapshot) bool { return k.token == token })
+		return slices.IndexFunc(s.kept, func(k *keptList) bool { return k.token == token })
 	}
 	switch own, others := of(token.ID), of(most); {
 	case has[token.ID] >= shareOfKeptLists.each:
@@ -140,12 +140,12 @@ func (s *snapshots) keep(token fleet.Token, servers []fleet.Gathered) int64 {
 		s.kept = slices.Delete(s.kept, others, others+1)
 	}
 	s.next++
-	s.kept = append(s.kept, &snapshot{id: s.next, used: s.now(), token: token.ID, sees: token.AccountPrefix, servers: servers})
+	s.kept = append(s.kept, &keptList{id: s.next, used: s.now(), token: token.ID, sees: token.AccountPrefix, servers: servers})
 	return s.next
 }
 
 // get returns a kept list.
-func (s *snapshots) get(id int64, sees string) ([]fleet.Gathered, bool) {
+func (s *lists) get(id int64, sees string) ([]fleet.Gathered, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
@@ -159,14 +159,8 @@ func (s *snapshots) get(id int64, sees string) ([]fleet.Gathered, bool) {
 	return nil, false
 }
 
-func (s *snapshots) expire() {
-	var live []*snapshot
-	for _, k := range s.kept {
-		if s.now().Sub(k.used) < snapshotLife {
-			live = append(live, k)
-		}
-	}
-	s.kept = live
+func (s *lists) expire() {
+	s.kept = slices.DeleteFunc(s.kept, func(k *keptList) bool { return s.now().Sub(k.used) >= listLife })
 }
 
 // keepsPage reports whether this process keeps the list that a page's cursor names.
@@ -194,7 +188,7 @@ func (s *Server) pageOfServers(ctx context.Context, in PageInput, first func() (
 		if _, err := fmt.Sscanf(f[1]+" "+f[2], "%d %d", &id, &from); err != nil {
 			return "", errPageExpired
 		}
-		if all, ok = s.snapshots.get(id, caller(ctx).AccountPrefix); !ok || from < 0 || from > len(all) {
+		if all, ok = s.lists.get(id, caller(ctx).AccountPrefix); !ok || from < 0 || from > len(all) {
 			return "", errPageExpired
 		}
 	}
@@ -206,7 +200,7 @@ func (s *Server) pageOfServers(ctx context.Context, in PageInput, first func() (
 		return "", nil
 	}
 	if id == 0 {
-		id = s.snapshots.keep(caller(ctx), all)
+		id = s.lists.keep(caller(ctx), all)
 	}
 	return s.cursor(s.changes.id, fmt.Sprint(id), fmt.Sprint(to)), nil
 }

@@ -11,7 +11,7 @@ import (
 // So many lists of a token go on at a time, and the one that it does not go on with makes room.
 func TestG8_theUnfinishedListsOfATokenAreItsOwnMatter(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	s := &snapshots{now: func() time.Time { return now }}
+	s := &lists{now: func() time.Time { return now }}
 	keep := func(token string) int64 {
 		return s.keep(fleet.Token{ID: token, Name: token}, make([]fleet.Gathered, 1))
 	}
@@ -43,7 +43,7 @@ func TestG8_theUnfinishedListsOfATokenAreItsOwnMatter(t *testing.T) {
 	if keep("yet another"); len(s.kept) != shareOfKeptLists.all || kept(last) || !kept(other) {
 		t.Errorf("%d lists are kept, that of the one who has most: %t, the other's: %t", len(s.kept), kept(last), kept(other))
 	}
-	now = now.Add(snapshotLife)
+	now = now.Add(listLife)
 	if kept(ids[3]) || len(s.kept) != 0 {
 		t.Errorf("%d lists that nobody went on with are kept", len(s.kept))
 	}

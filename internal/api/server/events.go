@@ -69,7 +69,7 @@ func (s *Server) waitEvents(ctx context.Context, in *eventsInput, of func(fleet.
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for known {
-		news := s.changes.news() // asked for before what there is: none falls in between
+		news := s.changes.nextEvent() // asked for before what there is: none falls in between
 		events, at, ok, err := s.eventsAfter(ctx, after, in.Limit, of)
 		if err != nil {
 			return out, err

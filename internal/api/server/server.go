@@ -84,11 +84,11 @@ type Server struct {
 	document json.RawMessage // OpenAPI
 	public   map[string]bool // patterns of the routes that need no token
 
-	changes   *changes
-	snapshots *snapshots
-	shares    shares
-	ended     chan struct{} // closed by Close
-	close     sync.Once
+	changes *changes
+	lists   *lists // of servers, kept for their further pages
+	shares  shares
+	ended   chan struct{} // closed by Close
+	close   sync.Once
 }
 
 // New returns the API. It hears of changes from the view until Close.
@@ -112,7 +112,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Declared = unprobed{}
 	}
 	s := &Server{
-		Config: cfg, forward: newForwarder(cfg.PeerTLS), public: map[string]bool{}, changes: follow(cfg.View), snapshots: &snapshots{now: cfg.Now},
+		Config: cfg, forward: newForwarder(cfg.PeerTLS), public: map[string]bool{}, changes: follow(cfg.View), lists: &lists{now: cfg.Now},
 		logins: newLogins(cfg.FailedLogins, cfg.Now), shares: newShares(), ended: make(chan struct{}),
 	}
 	return s, s.routes()
