@@ -35,7 +35,9 @@ func (s *Server) listOrphans(ctx context.Context, _ *struct{}) (api.Orphans, err
 		f.regions[r.Value.Name] = r.Value.WithDefaults()
 		if k := f.regions[r.Value.Name].Kubernetes; k != nil { // one that is not listed yet is shown, too
 			at := namespace{k.Cluster, k.Namespace}
-			clusters[at] = clusters[at]
+			if _, listed := clusters[at]; !listed {
+				clusters[at] = fleet.KubeListing{}
+			}
 		}
 	}
 	for _, name := range s.Runtimes.ContainerEndpoints() {
