@@ -125,7 +125,7 @@ func (s *sim) toyKey(w func(...any), passed func(*time.Time) string) {
 // apart complains where what is said of the runtime and of the toy makes a difference to the
 // other, but for the order of P18, that something declared has settled, the conditions and the verdict.
 func (x *explorer) apart(s *sim, in Input, out Output) {
-	if !s.toy || s.silent {
+	if !s.toy || in.silent() { // until the first read nothing is rewritten (G1)
 		return
 	}
 	alone := in
@@ -134,8 +134,7 @@ func (x *explorer) apart(s *sim, in Input, out Output) {
 	for _, st := range []*fleet.Status{&want, &is} {
 		st.Tracks, st.Conditions, st.Verdict, st.VerdictReason = nil, nil, "", ""
 	}
-	ordered := in.Intent.Deleting != nil && s.mark != "" // the toy's end comes first
-	if !ordered && in.Intent.Deleting == nil && !reflect.DeepEqual(want, is) {
+	if in.Intent.Deleting == nil && !sameRecord(want, is) {
 		x.complain(s, "the toy makes a difference to the runtime: %s", cmp.Diff(want, is))
 	}
 	if out.Remove && s.mark != "" && s.toyLater == nil {
