@@ -33,12 +33,12 @@ func (t *turn) crashLoop() string {
 	return "a service ends within 10 s of its start, again and again: " + t.crashed()
 }
 
-// interrupted notes the services that the plan stopped and did not start again.
-func (t *turn) interrupted(p fleet.Plan) {
+// interrupted notes the services that a plan stopped and did not start again.
+func (t *turn) interrupted(down []string) {
 	if t.in.Intent.Deleting != nil || !t.in.rule(RuleC14Interrupted) {
 		return
 	}
-	down := append(stoppedBy(p), t.s.Outage.Interrupted...)
+	down = append(down, t.s.Outage.Interrupted...)
 	t.s.Outage.Interrupted = slices.Compact(slices.Sorted(slices.Values(down)))
 }
 

@@ -50,7 +50,7 @@ func (b books) answers() {
 			continue
 		}
 		task.Noted = true
-		b.heard(*task)
+		b.noteAnswer(*task)
 		if !current {
 			continue // what is wanted now was not refused, and waits for nothing
 		}
@@ -94,9 +94,9 @@ func (b books) answers() {
 	}
 }
 
-// heard notes until when the effects of an answered task may land, and what the
+// noteAnswer notes until when the effects of an answered task may land, and what the
 // answer tells an operator.
-func (b books) heard(task fleet.Task) {
+func (b books) noteAnswer(task fleet.Task) {
 	if task.Outcome.Answered && !task.Cancellable() {
 		b.effectsUntil(task.Outcome.At)
 	}
@@ -151,8 +151,8 @@ func (b books) dropPlan() {
 	}
 	c := b.course(b.work.Plan.Cause)
 	c.Again, c.NextAttempt = nil, nil
-	if b.work.Plan.Cause != fleet.CauseOutage {
-		b.interrupted(*b.work.Plan)
+	if down := stoppedBy(*b.work.Plan); len(down) > 0 && b.work.Plan.Cause != fleet.CauseOutage {
+		b.interrupted(down)
 	}
 	b.work.Plan = nil
 }

@@ -40,9 +40,9 @@ func (containers) look(in Input, v *instance) {
 			switch {
 			case c.Foreign == "":
 			case c.Name == doc.Name && c.Account != "" && s.current() != nil:
-				s.waits = taken("container "+c.Name, c.Foreign) // which gives way by itself (C15)
+				s.waits = whose("container "+c.Name, c.Foreign) // which gives way by itself (C15)
 			case c.Name == doc.Name && in.rule(RuleC7Foreign):
-				v.owner = taken("container "+c.Name, c.Foreign)
+				v.owner = whose("container "+c.Name, c.Foreign)
 			}
 		}
 		v.services = append(v.services, s)
@@ -182,7 +182,7 @@ func (v *instance) summarise(want string) {
 				v.image = imageNone
 			} else {
 				v.presence = present
-				v.weigh(carrier.Image, want, carrier.Digest == s.doc.Digest)
+				v.addImage(carrier.Image, want, carrier.Digest == s.doc.Digest)
 			}
 		}
 		switch {

@@ -22,14 +22,14 @@ func (kuraInstance) look(in Input, v *instance) {
 		return
 	}
 	if r.Foreign != "" && in.rule(RuleK4Foreign) {
-		v.presence, v.owner = foreign, taken(describe(*r), r.Foreign)
+		v.presence, v.owner = foreign, whose(describe(*r), r.Foreign)
 		return
 	}
 	v.presence, v.resource = present, r
 	if r.ObservedImage != "" {
 		v.image = imageEqual
 		want := in.imageOf(*r)
-		v.weigh(r.ObservedImage, in.Desired.ImageTag, want != in.imageWanted() && sameImage(r.ObservedImage, want)) // what its controller rolled out last may be older than its spec
+		v.addImage(r.ObservedImage, in.Desired.ImageTag, want != in.imageWanted() && sameImage(r.ObservedImage, want)) // what its controller rolled out last may be older than its spec
 		if v.image == imageEqual && !sameImage(r.ObservedImage, want) && in.rule(RuleP5Image) {
 			v.image = imageOther
 		}
@@ -112,12 +112,12 @@ func (kuraInstance) prompted(t *turn) bool {
 func (t *turn) unconfirmed() bool {
 	a, r := t.s.AdoptedResource, t.seen.resource
 	return a != nil && r != nil && t.seen.readable && r.Adopted && r.UID == a.UID && a.Generation == t.in.Intent.Generation &&
-		t.in.Intent.Deleting == nil && slices.ContainsFunc(lacks(*r), beyondMetadata) && t.in.rule(RuleK6Adoption)
+		t.in.Intent.Deleting == nil && slices.ContainsFunc(differing(*r), beyondMetadata) && t.in.rule(RuleK6Adoption)
 }
 
-// lacks are all fields of a KuraInstance that are not as declared. An apply changes some
+// differing are all fields of a KuraInstance that are not as declared. An apply changes some
 // of them, and is refused for those that another manager applied.
-func lacks(r fleet.KubeInstance) []fleet.FieldDifference { return slices.Concat(r.Differs, r.Held) }
+func differing(r fleet.KubeInstance) []fleet.FieldDifference { return slices.Concat(r.Differs, r.Held) }
 
 func beyondMetadata(d fleet.FieldDifference) bool { return !strings.HasPrefix(d.Path, "metadata.") }
 

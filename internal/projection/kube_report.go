@@ -39,7 +39,7 @@ func (kuraInstance) missing(t *turn) string {
 		return describe(*v.resource) + " is being deleted, and is still there"
 	case !v.document:
 		return describe(*v.resource) + ": " + t.documentDiffers()
-	case t.unheard():
+	case t.controllerSilent():
 		return t.unproven()
 	case v.image == imageNone:
 		return "no roll-out is complete yet" + t.controllerSays()

@@ -92,15 +92,15 @@ func silentFrom(s fleet.Status) *time.Time {
 	return &at
 }
 
-// unheard reports whether the controller has not looked at what was applied for long.
-func (t *turn) unheard() bool {
+// controllerSilent reports whether the controller has not looked at what was applied for long.
+func (t *turn) controllerSilent() bool {
 	at := silentFrom(t.s)
 	return at != nil && !at.After(t.in.Now) && t.seen.document && t.seen.running
 }
 
 // unproven says what is not known of the roll-out.
 func (t *turn) unproven() string {
-	if t.unheard() {
+	if t.controllerSilent() {
 		return "the controller has written nothing since the apply, for " + silentAfter.String() + " and more: is it running, and does it watch the namespace?"
 	}
 	return "its roll-out is not complete" + t.controllerSays()

@@ -317,8 +317,8 @@ func (b *builder) named(c fleet.Container) string {
 	return c.Name
 }
 
-// becomes changes what is there once the tasks so far are done.
-func (b *builder) becomes(c fleet.Container, change func(*fleet.Container)) {
+// update changes what is there once the tasks so far are done.
+func (b *builder) update(c fleet.Container, change func(*fleet.Container)) {
 	for i := range b.there {
 		if b.there[i].ID == c.ID {
 			change(&b.there[i])
@@ -328,7 +328,7 @@ func (b *builder) becomes(c fleet.Container, change func(*fleet.Container)) {
 
 func (b *builder) rename(c fleet.Container, name string) {
 	b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskRename, Service: c.Service, ContainerID: c.ID, Name: name}})
-	b.becomes(c, func(c *fleet.Container) { c.Name = name })
+	b.update(c, func(c *fleet.Container) { c.Name = name })
 }
 
 // all are the service's containers.
@@ -382,5 +382,5 @@ func (b *builder) stop(c fleet.Container) {
 		grace = b.seen.services[i].doc.GracePeriod
 	}
 	b.add(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, Service: c.Service, ContainerID: c.ID, Grace: grace}})
-	b.becomes(c, func(c *fleet.Container) { c.State = fleet.ContainerExited })
+	b.update(c, func(c *fleet.Container) { c.State = fleet.ContainerExited })
 }

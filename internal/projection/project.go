@@ -59,6 +59,9 @@ func Project(in Input) Output {
 	for _, track := range t.tracks() {
 		track.project()
 	}
+	if len(in.Tracks) > 0 && t.destroying() {
+		t.follow(RuleP18Destroy, t.destroy) // by now the last of them may have come to its end
+	}
 	if in.Prev != nil && !Unsettled(*in.Prev) && Unsettled(t.s) {
 		t.s.Admitted = false // the place was given back; only admission gives one (G4)
 	}
@@ -157,7 +160,7 @@ func (t *turn) holds() []fleet.Hold {
 		hs = append(hs, fleet.Hold{Kind: fleet.HoldOwnership, Message: "the declared host belongs to " + t.in.Seen.Ownership.Owner})
 	}
 	if t.unconfirmed() {
-		hs = append(hs, fleet.Hold{Kind: fleet.HoldAdoption, Message: "it was taken over and differs from what is declared; apply once more to change it: " + list(lacks(*t.seen.resource))})
+		hs = append(hs, fleet.Hold{Kind: fleet.HoldAdoption, Message: "it was taken over and differs from what is declared; apply once more to change it: " + list(differing(*t.seen.resource))})
 	}
 	if t.held() && t.seen.fresh && t.seen.drifted() {
 		hs = append(hs, fleet.Hold{Kind: fleet.HoldObserve, Message: "remediation is \"observe\": drift is shown, not corrected"})

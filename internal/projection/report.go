@@ -40,8 +40,8 @@ func (t *turn) set(ct fleet.ConditionType, status fleet.ConditionStatus, reason 
 	t.s.Conditions[i] = c
 }
 
-// keep sets a condition only where there is none yet: no news leave it alone.
-func (t *turn) keep(ct fleet.ConditionType, reason fleet.Reason) {
+// setOnce sets a condition only where there is none yet: no news leave it alone.
+func (t *turn) setOnce(ct fleet.ConditionType, reason fleet.Reason) {
 	if condition(t.s, ct).Status == "" {
 		t.set(ct, fleet.Unknown, reason, "")
 	}
@@ -70,8 +70,8 @@ func (t *turn) conditions() {
 		t.converged()
 		t.endpoints()
 	default:
-		t.keep(fleet.ConditionImageConverged, fleet.ReasonNotObservedYet)
-		t.keep(fleet.ConditionManifestConverged, fleet.ReasonNotObservedYet)
+		t.setOnce(fleet.ConditionImageConverged, fleet.ReasonNotObservedYet)
+		t.setOnce(fleet.ConditionManifestConverged, fleet.ReasonNotObservedYet)
 		t.endpoints()
 	}
 	t.progressing()
@@ -95,7 +95,7 @@ func (t *turn) instanceObserved() {
 	case t.seen.readable:
 		t.set(fleet.ConditionInstanceObserved, fleet.True, fleet.ReasonObserved, "")
 	default:
-		t.keep(fleet.ConditionInstanceObserved, fleet.ReasonNotObservedYet)
+		t.setOnce(fleet.ConditionInstanceObserved, fleet.ReasonNotObservedYet)
 	}
 }
 
@@ -183,7 +183,7 @@ func (t *turn) endpoints() {
 func (t *turn) probed(ct fleet.ConditionType, p fleet.ProbeObservation) {
 	switch {
 	case p.Begun.IsZero():
-		t.keep(ct, fleet.ReasonNotChecked)
+		t.setOnce(ct, fleet.ReasonNotChecked)
 	case p.Reason == fleet.ReasonNotChecked: // the url cannot be probed: unknown, not down (L58)
 		t.set(ct, fleet.Unknown, fleet.ReasonNotChecked, p.Message)
 	case p.Ready:
@@ -204,7 +204,7 @@ func (t *turn) progressing() {
 		set(fleet.True, fleet.ReasonDeleting, cmp.Or(trouble, t.leaving()))
 	case s.Clock.Expired:
 		set(fleet.False, fleet.ReasonStalled, t.stalled()+"; work goes on")
-	case s.Runtime.Plan == nil && t.seen.fresh && t.unheard() && !blocked(s.Holds):
+	case s.Runtime.Plan == nil && t.seen.fresh && t.controllerSilent() && !blocked(s.Holds):
 		text := t.unproven()
 		if trouble != "" {
 			text += "; " + trouble
@@ -221,7 +221,7 @@ func (t *turn) progressing() {
 	case blocked(s.Holds):
 		set(fleet.False, fleet.ReasonHeld, s.Holds[0].Message)
 	case !t.seen.readable:
-		t.keep(fleet.ConditionProgressing, fleet.ReasonNotObservedYet)
+		t.setOnce(fleet.ConditionProgressing, fleet.ReasonNotObservedYet)
 	case t.seen.fresh && t.seen.drifted(): // the next attempt is not due yet
 		set(fleet.True, fleet.ReasonRetrying, "")
 	case t.seen.fresh && s.RollOut != nil:

@@ -105,10 +105,10 @@ func (v instance) drifted() bool {
 	return v.presence != present || v.image != imageEqual || !v.document || !v.running || v.misnamed
 }
 
-// weigh takes a carrier's image into account: one that differs speaks for all. An engine
+// addImage takes a carrier's image into account: one that differs speaks for all. An engine
 // calls an image by its id once the tag has moved on, and by the digest that it was pinned
 // to; what was made from the desired document runs the desired one all the same.
-func (v *instance) weigh(image, want string, made bool) {
+func (v *instance) addImage(image, want string, made bool) {
 	tag, ok := fleet.TagOf(image)
 	if made && fleet.ByDigest(image) {
 		tag, ok = want, true
@@ -127,8 +127,8 @@ func (v *instance) weigh(image, want string, made bool) {
 	}
 }
 
-// taken says whose a foreign container or object is.
-func taken(what, by string) string {
+// whose says whose a foreign container or object is.
+func whose(what, by string) string {
 	if by == fleet.NotByKurad {
 		return what + " is there and was " + by
 	}

@@ -171,7 +171,7 @@ func (b beside) report() {
 	case b.Failure != nil:
 		b.set(c.Type, fleet.Unknown, b.Failure.Reason, b.Failure.Message)
 	case b.Begun.IsZero():
-		b.keep(c.Type, fleet.ReasonNotObservedYet)
+		b.setOnce(c.Type, fleet.ReasonNotObservedYet)
 	case b.work.Failing != nil:
 		b.set(c.Type, c.Status, c.Reason, cmp.Or(c.Message+"; ", "")+b.work.Failing.String())
 	default:

@@ -51,7 +51,7 @@ func (t *turn) progressReason() fleet.Reason {
 	switch {
 	case image.Status == fleet.Unknown:
 		return fleet.ReasonNotObservedYet
-	case t.unheard():
+	case t.controllerSilent():
 		return fleet.ReasonSilent
 	case image.Status == fleet.False:
 		return image.Reason
