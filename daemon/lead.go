@@ -118,7 +118,7 @@ func (d *daemon) serveTerm(ctx context.Context, leadership kv.Leadership) error 
 	engines, clusters := d.runtimes.observed()
 	t.loop = reconcile.New(reconcile.Config{
 		Environment: d.env, Store: turnStore{d.records.Fenced(leadership), d.view}, Probes: t.watcher,
-		Leadership: t, Runtimes: engines, Clusters: clusters, ReadFailure: containers.ReadFailure, Log: d.log.Named("reconcile"),
+		Leadership: t, Runtimes: engines, Clusters: clusters, ReadFailure: containers.ReadFailure, Changed: d.api.Changed, Log: d.log.Named("reconcile"),
 		Tick: d.options.tick, NewPort: d.declare.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
 	})
 	d.term.Store(t) // first: a change that is heard from now on must find the loop

@@ -94,6 +94,7 @@ type Config struct {
 	Runtimes    map[string]Runtime          // by container endpoint
 	Clusters    map[string]Cluster          // Kubernetes clusters, by name
 	ReadFailure func(error) fleet.ReadFailure
+	Changed     func(fleet.ServerKey) // hears of what a turn changed and wrote nowhere (G12); nil: nobody does
 	Log         hclog.Logger
 	// NewPort chooses another host port for a server whose own somebody else has (C12); nil:
 	// there is none.
@@ -177,6 +178,9 @@ func New(cfg Config) *Reconciler {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Changed == nil {
+		cfg.Changed = func(fleet.ServerKey) {}
 	}
 	r := &Reconciler{
 		cfg: cfg, log: cfg.Log,

@@ -100,6 +100,7 @@ func (r *Reconciler) store(ctx context.Context, key fleet.ServerKey, g fleet.Gat
 			}
 		}
 		r.remember(key, m)
+		r.cfg.Changed(key)
 		return nil
 	}
 	err := r.cfg.Store.CommitTurn(ctx, fleet.TurnWrite{

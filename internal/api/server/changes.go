@@ -57,6 +57,11 @@ func (c *changes) take(view *store.View, u store.Update) {
 	case store.KindSchema, store.KindTry, store.KindClaims, store.KindToken, store.KindReservation, store.KindReference, store.KindEndpoint, store.KindLock, store.KindLeader, store.KindAnchor, store.KindCluster, store.KindOrphan:
 		return // no server reads differently for it
 	}
+	c.note(keys, everything)
+}
+
+// note wakes the long polls of servers that read otherwise now.
+func (c *changes) note(keys []fleet.ServerKey, everything bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keys = append(c.keys, keys...)

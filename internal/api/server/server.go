@@ -118,6 +118,10 @@ func New(cfg Config) (*Server, error) {
 	return s, s.routes()
 }
 
+// Changed says that a server reads otherwise now, though nothing was written: a try that is no
+// news has begun or ended (G12).
+func (s *Server) Changed(key fleet.ServerKey) { s.changes.note([]fleet.ServerKey{key}, false) }
+
 // Close ends what waits: long polls and fresh looks answer at once, with what there is. It
 // writes down what refused calls nobody has told of yet.
 func (s *Server) Close() {

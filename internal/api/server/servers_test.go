@@ -317,6 +317,34 @@ func TestP12_G12_theEndOfATryThatIsWrittenNowhereIsHeardOf(t *testing.T) {
 	}
 }
 
+// A long poll whose first answer fell into a try that is written nowhere hears of its end (G12).
+func TestG12_aLongPollHearsOfTheEndOfATryThatIsWrittenNowhere(t *testing.T) {
+	w := newWorld(t)
+	w.seed([]string{"eu"}, "acme")
+	w.put(srv("acme", "eu", "v1"))
+	first, err := w.client.WaitServer(t.Context(), key("acme", "eu"), "", 0)
+	w.must(nil, err)
+	ended := make(chan bool)
+	go func() {
+		change, err := w.client.WaitServer(t.Context(), key("acme", "eu"), first.Cursor, 30*time.Second)
+		ended <- err == nil && change.Changed
+	}()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < 20*time.Second; { // until it is heard: the poll may not have begun
+		select {
+		case ok := <-ended:
+			if !ok {
+				t.Error("the poll ended without a change")
+			}
+			return
+		case <-tick.C:
+			w.api.Changed(key("acme", "eu"))
+		}
+	}
+	t.Error("the poll goes on")
+}
+
 // Whoever got no answer says it once more. That a server has stalled is said of the try before,
 // until a turn has seen the one that was just asked for.
 func TestP12_anotherTryOfWhatStalledIsOneHoweverOftenItIsAskedFor(t *testing.T) {
