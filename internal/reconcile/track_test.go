@@ -84,7 +84,7 @@ func (m *marks) look(key fleet.ServerKey) {
 	m.mu.Lock()
 	seen := seenMark{begun: m.now(), mark: m.is[key]}
 	m.mu.Unlock()
-	time.Sleep(300 * time.Millisecond) // virtual
+	<-time.After(300 * time.Millisecond) // the bubble's
 	m.mu.Lock()
 	if !m.blind {
 		m.seen[key] = seen
