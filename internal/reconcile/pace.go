@@ -126,10 +126,10 @@ func (p *pace) fails(w tried) (n int) {
 	return n
 }
 
-// wake makes the turns due, for the next round, of the first who wait.
+// wake makes the turns due of the first who wait, for the next rounds: a turn takes its time.
 func (p *pace) wake(l *line, size int) {
-	for _, k := range l.waiting[:min(len(l.waiting), size)] {
-		p.later(k, l.next.Sub(p.now()))
+	for i, k := range l.waiting[:min(len(l.waiting), triesAtOnce)] {
+		p.later(k, l.next.Sub(p.now())+time.Duration(i/size)*l.pause)
 	}
 }
 
