@@ -217,3 +217,46 @@ func TestG12_C11_aClaimOfARestartSaysAllOfIt(t *testing.T) {
 		}
 	}
 }
+
+// Tracks are tried beside what runs: each claim knows of all of them what they have come to.
+func TestG12_aClaimOfOneTrackKeepsTheOthers(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	stored := failingStatus()
+	failing := func(n int) *Failing {
+		return &Failing{Kind: "mark", What: "mark", Class: ClassRefused, Reason: ReasonCreateFailed, Message: "no mark", Since: at, Count: n}
+	}
+	stored.Conditions[0].Message = "mark: no mark"
+	stored.Tracks = map[Track]*Work{"mark": {Plans: 1, Revision: "v1", Refusal: &Refusal{Message: "no mark", At: at}, Course: Course{
+		Attempts: 1, NextAttempt: &at, Failing: failing(1),
+		Again: &Plan{ID: "a/eu/g1/mark/p1", Kind: PlanApply, Cause: CauseManifest, Revision: "v1", Attempt: 1, Tasks: []Task{
+			{ID: "a/eu/g1/mark/p1/1", Effect: Effect{Kind: "mark", Name: "v1"}, State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
+		}},
+	}}}
+	want := attempt(stored)
+	w, until := want.On("mark"), at.Add(time.Minute)
+	w.Plan, w.Again = w.Again, nil
+	w.Plan.named("a/eu/g1/mark/p3")
+	w.Plan.Attempt, w.Attempts, w.Plans, w.NextAttempt, w.EffectsUntil = 3, 3, 3, nil, &until
+	w.Plan.Deadline = at.Add(2 * time.Hour)
+	w.Plan.Claim(0, at.Add(time.Hour))
+	w.Failing = failing(3)
+	w.Failing.Message, w.Refusal.Message, want.Conditions[0].Message = "no mark, 2", "no mark, 2", "mark: no mark, 2"
+	if !want.Repeats(stored) || want.PlanOf("none") != nil {
+		t.Fatal("the next tries of what failed are news")
+	}
+	if diff := cmp.Diff(want, stored.Tried(want.Try(stored, 12))); diff != "" {
+		t.Errorf("from status and claims (-want +got):\n%s", diff)
+	}
+	// A claim of the track alone: what runs waits for its next attempt.
+	alone := stored.Clone()
+	*alone.On("mark") = want.Clone().Tracks["mark"].Clone()
+	alone.Conditions[0].Message = "mark: no mark, 2"
+	if diff := cmp.Diff(alone, stored.Tried(alone.Try(stored, 12))); diff != "" {
+		t.Errorf("of the track alone (-want +got):\n%s", diff)
+	}
+	healed := want.Clone()
+	healed.Tracks["mark"].Failing, healed.Tracks["mark"].Revision = nil, "v2"
+	if healed.Repeats(stored) {
+		t.Error("that something else is desired is no news")
+	}
+}
