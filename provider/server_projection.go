@@ -36,7 +36,7 @@ func (r reading) warnings() []warning {
 type warning struct{ key, summary, detail string }
 
 // project says what image_tag and pending_image_tag are in state, given what the daemon
-// says: the table in spec/terraform.md.
+// says; real_verdict_test.go has the table.
 func project(v fleet.ServerView, was before, now time.Time) reading {
 	tag, warning := shownTag(v, was, now)
 	return reading{tag, pending(v, tag), warning}

@@ -9,7 +9,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// Cases of spec/lessons.md about custom resources that are pure. L36 over all states is
+// Cases of docs/design/lessons.md about custom resources that are pure. L36 over all states is
 // TestExploration_everyStateHeals/a_KuraInstance; L3 and L4 are fleet's.
 
 func TestL1_aVanishedObjectIsAppliedOnceWhateverTheDeployment(t *testing.T) {

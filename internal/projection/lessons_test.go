@@ -8,7 +8,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// Cases of spec/lessons.md that are pure. Others are held by tests named after the rule:
+// Cases of docs/design/lessons.md that are pure. Others are held by tests named after the rule:
 // L3, L4 TestP14_aChangedDocumentIsAppliedOnce; L5 TestP15_theURLSwitchesInOneWriteWhenItAnswers;
 // L6 TestP16_aConvergedServerCostsNothing; L38 TestS11_aPauseDropsThePlanAndShowsTheIntendedOne;
 // L43 TestS4_theTurnThatMakesAPlanDoesNothingElse; L62 TestC6_aForcedKillIsAnEvent.

@@ -6,7 +6,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// Rule names a rule of the behaviour contract, so that a test can drop it and see
+// Rule names a rule of docs/design/rules.md, so that a test can drop it and see
 // that it is missed.
 type Rule string
 
@@ -193,8 +193,8 @@ func (t *turn) see() {
 	}
 }
 
-// refused is the third rule of P1: the runtime refused a task of this key, or the
-// server's containers do not stay up, and nothing is on its way that follows them.
+// refused is P1's rule of a refused task: the runtime refused one of this key, or the server's
+// containers do not stay up, and no open deployment replaces all of those.
 func (t *turn) refused() bool {
 	if r := t.s.Runtime.Refusal; r != nil {
 		t.become(fleet.StatusFailed, r.Reason, r.Message)

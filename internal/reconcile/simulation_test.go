@@ -23,7 +23,7 @@ const (
 
 // TestSimulation_faultsThenPeaceConverges lets hours of random declarations, faults and
 // restarts pass, then peace: everything must become as declared in bounded time, and at
-// no moment may an invariant of the behaviour contract be broken.
+// no moment may a rule of docs/design be broken.
 func TestSimulation_faultsThenPeaceConverges(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

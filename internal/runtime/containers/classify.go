@@ -23,7 +23,7 @@ const (
 )
 
 // classify is the one table of failure classes of the container runtime
-// (behaviour.md, "Failure classes"): what the answer to a change of that kind means, or to a
+// (docs/design/rules.md, below P23): what the answer to a change of that kind means, or to a
 // look, whose kind is "". A missing object is for the task to interpret before it comes here.
 func classify(kind fleet.TaskKind, status int) (fleet.Class, fleet.Reason) {
 	switch status {

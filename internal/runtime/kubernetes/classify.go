@@ -30,8 +30,8 @@ const (
 	adviseConflict   = "take the field out of the region or out of what applies it there, or set force_conflicts = true in the region's kubernetes block to take it over"
 )
 
-// classify is the one table of failure classes of the Kubernetes runtime (behaviour.md,
-// "Failure classes"). name is of the object that was to be changed.
+// classify is the one table of failure classes of the Kubernetes runtime
+// (docs/design/rules.md, below P23). name is of the object that was to be changed.
 func classify(err error, name string) meaning {
 	transient := func(r fleet.Reason) meaning { return meaning{class: fleet.ClassTransient, reason: r} }
 	refused := func(r fleet.Reason, advice string) meaning { return meaning{fleet.ClassRefused, r, advice} }

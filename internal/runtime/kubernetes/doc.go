@@ -23,7 +23,7 @@
 //     TestCluster/K1_…, TestCluster/K4_forceTakesNothing…).
 //   - A list wins over what was known before it began, and every watch is preceded by one:
 //     what happened while none stood is known before anything seems newer
-//     (TestK2_aListWins…, TestK2_everyWatch…, TestCluster/K2_aWatchAfterACut…).
+//     (TestK2_aListWins…, TestK2_aWatchThatWasCut…, TestCluster/K2_aWatchAfterACut…).
 //   - Nothing that is copied from an object is without bound (TestP3_nothingThatIs…).
 //   - What the live schema lacks is left out and told until the schema has it (TestK3_…).
 //   - What admission made of a field that is still desired is no difference, as long as it is
