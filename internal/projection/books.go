@@ -158,8 +158,8 @@ func (b books) dropPlan() {
 }
 
 // again ends a plan that failed: the next attempt is due with a backoff up to a minute in the
-// first hour, then up to ten (P9), and costs little where it takes the same steps. What
-// served last is not left down for that long (C14).
+// first hour, then up to ten (P9), but for the start of what served last (C14). The plan is kept:
+// an attempt that takes the same steps writes little more than its claims (G12).
 func (b books) again() {
 	least, most := minRetry, maxFirst
 	p := b.work.Plan
@@ -181,7 +181,7 @@ func (b books) refusedBy(p fleet.Plan, task fleet.Task) {
 	if f := b.course(p.Cause).Failing; f == nil || f.Count == 1 { // told once
 		b.note(fleet.EventWarning, string(reason), fmt.Sprintf("%s: %s", task.Describe(), message))
 	}
-	said := p.Cause == fleet.CauseOutage && b.work.Refusal != nil && b.work.Failing != nil // of what is declared
+	said := p.Cause == fleet.CauseOutage && b.work.Refusal != nil && b.work.Failing != nil // the refusal of what is declared stays
 	if p.Kind != fleet.PlanDestroy && !removal(task) && !b.ofAnotherDocument(p, task) && !said {
 		b.work.Refusal = &fleet.Refusal{
 			Reason: reason, Message: cut(message), Task: task.ID,
