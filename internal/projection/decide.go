@@ -149,13 +149,14 @@ func (o Output) shown(in Input) Output {
 }
 
 // Claimed is the output with the claim of the current task of a track's plan, and with what
-// follows from the claim alone: both are one write.
+// follows from the claim alone: both are one write. What holds the other tracks, and what they
+// would run, is decided as before.
 func (o Output) Claimed(in Input, track fleet.Track, deadline time.Time) (Output, fleet.Task) {
 	s := o.Status.Clone()
 	p := s.PlanOf(track)
 	task := p.Claim(p.Current(), deadline)
 	in.Prev, in.Latest, in.Answered = &s, resume(in, o).latest, false
-	next := Project(in)
+	next := Decide(in)
 	o.Status, o.Due, o.Events = next.Status, next.Due, append(o.Events, next.Events...)
 	o.Pending, o.NeedFreshRead = next.Pending, next.NeedFreshRead
 	if next.Latest != nil {

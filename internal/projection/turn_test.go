@@ -489,3 +489,23 @@ func TestG4_aPlaceIsGivenBackBySettlingFailingOrStalling(t *testing.T) {
 		}
 	}
 }
+
+// A claim of one track leaves what is said of another that is held: the place that it waits for,
+// and the plan that it would run.
+func TestG4_P19_aClaimOfATrackLeavesTheHoldOfTheRuntime(t *testing.T) {
+	p := play(t, settledOn(variant{toy: true}))
+	p.declare("v2", "")
+	p.full = true
+	p.look()
+	p.lookAtToy()
+	held := Decide(p.input()) // stores the toy's plan
+	p.store(held)
+	if !held.WantsAdmission || held.Status.Runtime.Intended == nil || held.Status.PlanOf(toyName) == nil {
+		t.Fatalf("the runtime waits for no place, or the toy has nothing to do: %+v", held.Status.Holds)
+	}
+	in := p.input()
+	out, _ := Decide(in).Claimed(in, toyName, p.now.Add(time.Minute))
+	if len(out.Status.Holds) != 1 || out.Status.Runtime.Intended == nil || out.Status.Verdict != held.Status.Verdict {
+		t.Errorf("with the toy's claim it is %s/%s, held by %v, and would run %s", out.Status.Verdict, out.Status.VerdictReason, out.Status.Holds, brief(out.Status.Runtime.Intended))
+	}
+}
