@@ -153,6 +153,11 @@ func (p *Plan) Record(i int, o Outcome) {
 	}
 }
 
+// claimedAs reports whether the newest claim of task i is the other plan's, too.
+func (p *Plan) claimedAs(o *Plan, i int) bool {
+	return o != nil && o.ID == p.ID && i < len(o.Tasks) && o.Tasks[i].Deadline != nil && o.Tasks[i].Deadline.Equal(*p.Tasks[i].Deadline)
+}
+
 // Repeats reports whether p takes the steps of another plan of its course.
 func (p *Plan) Repeats(again *Plan) bool {
 	return p != nil && again != nil && p.Kind == again.Kind && p.Generation == again.Generation && p.Revision == again.Revision &&

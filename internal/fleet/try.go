@@ -84,8 +84,8 @@ func (s Status) Try(stored Status, revision int64) Try {
 func (s Status) claim(track Track, stored Status) Claim {
 	w := s.On(track)
 	c := Claim{Plans: w.Plans, EffectsUntil: w.EffectsUntil}
-	if i := w.Plan.Current(); i >= 0 && w.Plan.Tasks[i].State == TaskRunning {
-		task := w.Plan.Tasks[i]
+	if i := w.Plan.Current(); i >= 0 && w.Plan.Tasks[i].Deadline != nil && !w.Plan.claimedAs(stored.PlanOf(track), i) {
+		task := w.Plan.Tasks[i] // of another track's claim it may have been answered, or may land still
 		c.Plan, c.Cause, c.Task, c.Tries, c.Deadline, c.PlanDeadline = w.Plan.ID, w.Plan.Cause, i, task.Tries, *task.Deadline, w.Plan.Deadline
 	}
 	was := stored.Course(track, c.Cause)

@@ -260,3 +260,38 @@ func TestG12_aClaimOfOneTrackKeepsTheOthers(t *testing.T) {
 		t.Error("that something else is desired is no news")
 	}
 }
+
+// A claim of one track keeps that of another whose try had no answer: until its deadline that
+// effect may still land, also for a kurad that was started again (P18).
+func TestG12_P18_aClaimOfOneTrackKeepsTheUnansweredTryOfAnother(t *testing.T) {
+	const mark Track = "mark"
+	stored := failingStatus()
+	stored.Runtime.Failing.Class, stored.Runtime.Refusal = ClassTransient, nil
+	at := stored.Runtime.Failing.Since
+	stored.Tracks = map[Track]*Work{mark: {Plans: 1, Course: Course{Attempts: 1, Failing: &Failing{Kind: "mark", Message: "no", Since: at, Count: 1}, Again: &Plan{
+		ID: "a/eu/m1", Kind: PlanApply, Cause: CauseManifest, Attempt: 1, Tasks: []Task{{ID: "a/eu/m1/1", Effect: Effect{Kind: "mark"}, State: TaskPending, Tries: 1}},
+	}}}}
+	now := attempt(stored)
+	deadline := *now.Runtime.Plan.Tasks[1].Deadline
+	now.Runtime.Plan.Record(1, Outcome{Class: ClassTransient, Reason: ReasonCreateFailed, Message: "503", At: at})
+	now.Runtime.Plan.Tasks[1].Noted = true
+	m := now.Tracks[mark]
+	m.Plan, m.Again, m.Plans, m.Attempts = m.Again, nil, 2, 2
+	m.Plan.named("a/eu/m2")
+	m.Plan.Claim(0, at.Add(time.Minute))
+	if !now.Repeats(stored) {
+		t.Fatal("the next try of what failed is news")
+	}
+	got := stored.Tried(now.Try(stored, 12))
+	if p := got.Tracks[mark].Plan; p == nil || p.ID != "a/eu/m2" || p.Tasks[0].State != TaskRunning {
+		t.Errorf("of the mark it knows %+v", p)
+	}
+	if p := got.Runtime.Plan; p == nil || p.ID != "a/eu/p4" || p.Tasks[1].Deadline == nil || !p.Tasks[1].Deadline.Equal(deadline) || p.Tasks[1].Tries != now.Runtime.Plan.Tasks[1].Tries {
+		t.Errorf("of the runtime's try it knows %+v", p)
+	}
+	again := now.Clone() // what the status has already is left as it is
+	again.Tracks[mark].Plan.Claim(0, at.Add(2*time.Minute))
+	if got := now.Tried(again.Try(now, 13)); got.Runtime.Plan.Tasks[1].State != TaskPending || got.Runtime.Plan.Tasks[1].Outcome == nil {
+		t.Errorf("the stored try became %+v", got.Runtime.Plan.Tasks[1])
+	}
+}
