@@ -60,7 +60,7 @@ func (p *pace) allows(k work, w tried, failed fleet.Reason) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if failed == "" {
-		p.forgetFailure(k, w)
+		p.forgetFailure(k, w, "")
 	}
 	if !p.paced(w, failed) {
 		p.line(w, failed).leave(k)
@@ -166,15 +166,17 @@ func (p *pace) forget(k work) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for w := range p.lines {
-		p.forgetFailure(k, w)
+		p.forgetFailure(k, w, "")
 	}
 }
 
-// forgetFailure says that the track's answer was to something else. Where too few get it then
-// that the others wait, all of those are due.
-func (p *pace) forgetFailure(k work, w tried) {
-	for _, l := range p.lines[w] {
-		delete(l.failing, k)
+// forgetFailure says that the track's answer was to something else, but for the one that it
+// got now. Where too few get it then that the others wait, all of those are due.
+func (p *pace) forgetFailure(k work, w tried, but fleet.Reason) {
+	for answer, l := range p.lines[w] {
+		if answer != but {
+			delete(l.failing, k)
+		}
 	}
 	for answer, l := range p.lines[w] {
 		if !p.paced(w, answer) {
@@ -221,10 +223,8 @@ func (p *pace) record(k work, w tried, o fleet.Outcome) (due map[work]time.Time)
 	case o.Reason == fleet.ReasonDrifted:
 		return nil
 	}
-	for _, l := range p.lines[w] {
-		delete(l.failing, k)
-	}
 	p.line(w, o.Reason).failing[k] = p.now()
+	p.forgetFailure(k, w, o.Reason)
 	return nil
 }
 

@@ -171,3 +171,37 @@ func TestG12_whoIsGoneFailsNoMore(t *testing.T) {
 		t.Errorf("%d servers that are gone fail", n)
 	}
 }
+
+// Where what failed alike fails otherwise now, who waits for the old answer is called: nobody
+// else's try ends its wait.
+func TestG12_whoWaitsForAnAnswerThatNobodyGetsAnyMoreIsCalled(t *testing.T) {
+	now, called := time.Now(), map[work]time.Duration{}
+	p, w, name := newPace(&now, called)
+	for i := range sameAnswers {
+		p.record(name(i), w, failedPull)
+	}
+	const all = sameAnswers + 4*triesAtOnce
+	var tries []int
+	for i := range all { // most failed before kurad was started again
+		if p.allows(name(i), w, failedPull.Reason) {
+			tries = append(tries, i)
+		}
+	}
+	tried := map[int]bool{}
+	for len(tries) > 0 {
+		for _, i := range tries {
+			tried[i] = true
+			p.record(name(i), w, fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonForbidden})
+		}
+		tries = nil
+		now = now.Add(slowestPace)
+		for i := range all {
+			if _, ok := called[name(i)]; ok && !tried[i] && p.allows(name(i), w, failedPull.Reason) {
+				tries = append(tries, i)
+			}
+		}
+	}
+	if len(tried) != all {
+		t.Errorf("%d of %d tried again, nobody calls the others", len(tried), all)
+	}
+}
