@@ -7,7 +7,7 @@ import (
 )
 
 // Unsettled reports whether a stored status counts against its region's max_unsettled:
-// admitted and not yet settled, failed or stalled (G4).
+// it was admitted, and has neither settled nor failed nor stalled since (G4).
 func Unsettled(s fleet.Status) bool {
 	return s.Admitted && s.Status != fleet.StatusFailed && !s.Clock.Expired && s.Status != fleet.StatusDestroying
 }
