@@ -36,7 +36,8 @@ func tree(t *testing.T) map[string]string {
 	return files
 }
 
-// The pages that say which test holds what are worth as much as the names on them.
+// The pages that say which test holds what, the doc.go of packages among them, are worth as much
+// as the names on them.
 func TestLessons_everyNamedTestExists(t *testing.T) {
 	files := tree(t)
 	var tests strings.Builder // all test code, and the conformance suites with their names of subtests
@@ -59,6 +60,16 @@ func TestLessons_everyNamedTestExists(t *testing.T) {
 			// A subtest's name has its spaces written as underscores.
 			if sub := m[2]; sub != "" && !strings.Contains(code, sub) && !strings.Contains(code, strings.ReplaceAll(sub, "_", " ")) {
 				t.Errorf("%s names the subtest %s of %s, which does not exist", page, sub, m[1])
+			}
+		}
+	}
+	for name, text := range files {
+		if path.Base(name) != "doc.go" {
+			continue
+		}
+		for _, test := range regexp.MustCompile(`\bTest\w+`).FindAllString(text, -1) {
+			if !strings.Contains(code, "func "+test) { // or the tests whose names begin so
+				t.Errorf("%s names %s, which does not exist", name, test)
 			}
 		}
 	}
