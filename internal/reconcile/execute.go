@@ -10,9 +10,10 @@ import (
 )
 
 // claim adds to the turn which tasks run: the current one of each track's plan that was there
-// before and may begin now. Effects begin only after their claims are in the store. planned
-// says that a plan is stored by this turn: its first task is claimed by the next.
-func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out projection.Output) (es []*effect, planned bool, _ projection.Output) {
+// before and may begin now. Effects begin only after their claims are in the store; until then
+// es has all that are noted, whatever happens. planned says that a plan is stored by this turn:
+// its first task is claimed by the next.
+func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out projection.Output, es *[]*effect) (planned bool, _ projection.Output) {
 	for _, track := range r.tracks {
 		w, p := work{key, track}, out.Status.PlanOf(track)
 		switch {
@@ -37,11 +38,11 @@ func (r *Reconciler) claim(key fleet.ServerKey, in projection.Input, out project
 				room.end()
 				continue
 			}
+			*es = append(*es, e)
 			out, e.Task = out.Claimed(in, track, r.now().Add(c.Task.Timeout()))
-			es = append(es, e)
 		}
 	}
-	return es, planned, out
+	return planned, out
 }
 
 // enter takes a slot of the room where a task is run, and lets go of those elsewhere. Without

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type marks struct {
 	blind   bool
 	refuses string        // with which message
 	hangs   chan struct{} // what sets marks waits for it
+	broken  bool          // whoever asks where marks are set hears a panic
 	tries   int
 	looks   sync.WaitGroup
 }
@@ -97,7 +99,14 @@ func (m *marks) Fresh(context.Context, fleet.Gathered) error { return nil }
 
 func (m *marks) Memory(fleet.ServerKey) (time.Time, int) { return time.Time{}, 0 }
 
-func (*marks) Room(fleet.Region) string { return "marks" }
+func (m *marks) Room(fleet.Region) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken {
+		panic("no room")
+	}
+	return "marks"
+}
 
 func (m *marks) Execute(ctx context.Context, c reconcile.Call) fleet.Outcome {
 	m.mu.Lock()
@@ -249,5 +258,39 @@ func TestG12_aTrackThatFailsBesideTheRuntimeWritesItsClaimsOnly(t *testing.T) {
 		}
 		m.with(func() { m.refuses = "" })
 		w.until("the mark is set", 3*time.Minute, func() bool { return m.of("acme") == "v1" })
+	})
+}
+
+// A track that breaks a turn in the middle of its claims takes nothing from anybody for good:
+// neither the slots of a room, nor what else the turn was about to begin.
+func TestP19_aTrackThatBreaksATurnLeavesNothingTaken(t *testing.T) {
+	virtual(t, func(w *world) {
+		m, o := w.marks()
+		w.region("eu", func(r *fleet.Region) { r.MaxUnsettled = 100 })
+		k := m.run(w, o)
+		defer m.looks.Wait()
+		defer k.stop()
+		all := func(tag string) {
+			for i := range 20 { // more than a room has slots
+				w.declare(fmt.Sprintf("s%d", i), tag)
+			}
+		}
+		are := func(tag string) func() bool {
+			return func() bool {
+				for i := range 20 {
+					if !w.converged(fmt.Sprintf("s%d", i), tag) {
+						return false
+					}
+				}
+				return true
+			}
+		}
+		all("v1")
+		w.until("all are as declared", 5*time.Minute, are("v1"))
+		m.with(func() { m.broken = true })
+		all("v2")
+		w.pass(time.Minute)
+		m.with(func() { m.broken = false })
+		w.until("all are as declared once nothing is broken", 5*time.Minute, are("v2"))
 	})
 }

@@ -37,7 +37,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 	if err != nil {
 		return fmt.Errorf("gather %s: %w", key, err)
 	}
-	effects, planned, out := r.claim(key, in, out)
+	var effects []*effect
 	begun := false
 	defer func() {
 		for _, e := range effects {
@@ -47,6 +47,7 @@ func (r *Reconciler) turn(ctx context.Context, key fleet.ServerKey) error {
 			}
 		}
 	}()
+	planned, out := r.claim(key, in, out, &effects)
 	if err := r.store(ctx, key, g, out, len(effects) > 0, unlockedAt); err != nil {
 		return err
 	}
