@@ -63,7 +63,7 @@ func TestG12_aRegistryOutageOnDiskStaysSmall(t *testing.T) {
 	for !told() { // the deadline of the test ends it
 		<-tick.C
 	}
-	from := time.Now()
+	from := time.Now().Add(30 * time.Second) // until then what their endpoints answered first is news of each
 	for d.all() < n {
 		<-tick.C
 	}
