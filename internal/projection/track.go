@@ -11,7 +11,8 @@ import (
 
 // Track is one of the things that a server pursues beside what runs. Each has a plan, attempts
 // and a refusal of its own (fleet.Work), and books that are kept as the runtime's are
-// (books.go). Tracks meet in the gate of P5, in the order of P18 and in the verdict.
+// (books.go). Tracks meet in the gate of P5, in the order of P18 and in the verdict. One that
+// kurad is given no more is left as it is: a track that has nothing to do says so in its View.
 type Track interface {
 	Name() fleet.Track
 	// Look reads what was observed of it against what is desired.
@@ -27,7 +28,8 @@ type View struct {
 	Begun   time.Time
 	Failure *fleet.ReadFailure
 	// Steps bring it nearer to what is desired, and Cause says why it is not; of a server that
-	// goes they bring it to its end. None: nothing differs.
+	// goes they bring it to its end. None: nothing differs. CauseOutage and CauseCleanup are
+	// causes of what runs.
 	Steps []fleet.Effect
 	Cause fleet.Cause
 	// Gate says why the server cannot become active yet; "": it may (P5).
