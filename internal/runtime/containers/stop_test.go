@@ -38,6 +38,23 @@ func TestC6_stopWithoutAnswerWithinItsDeadlineIsTransient(t *testing.T) {
 	}
 }
 
+// A container has ended when its addresses are the engine's again: what is started on its port
+// before is not reached.
+func TestC4_aStopEndsWhenTheAddressesAreGivenBack(t *testing.T) {
+	looks := 0
+	e := fakeEngine(t, map[string]http.HandlerFunc{"GET /containers/" + someID + "/json": func(w http.ResponseWriter, r *http.Request) {
+		exited := inspected("kura-acme-eu-cache", "exited")
+		if looks++; looks < 4 {
+			exited["NetworkSettings"] = map[string]any{"Networks": map[string]any{"kura": map[string]any{"IPAddress": "10.88.0.7"}}}
+		}
+		answer(200, exited)(w, r)
+	}})
+	o := e.Execute(t.Context(), acme, "kura-acme-eu", fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskStop, ContainerID: someID}}, nil)
+	if o.Class != fleet.ClassOK || looks != 4 {
+		t.Errorf("%+v after %d looks, want ok when it has no address any more", o, looks)
+	}
+}
+
 // An earlier try may have sent SIGKILL and died before it was recorded.
 func TestC6_forcedKillOfAnEarlierTryIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {

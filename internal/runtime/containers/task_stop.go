@@ -19,6 +19,11 @@ const killedExit = 128 + 9
 // defaultGrace is the grace period of a stop that names none.
 const defaultGrace = 30 * time.Second
 
+const (
+	releaseTime = 10 * time.Second // that an engine has to take back a container's addresses
+	releasePace = 50 * time.Millisecond
+)
+
 // stop ends the container by the signal it was created with, and by SIGKILL after
 // the grace period (C4, C6).
 func (r run) stop(ctx context.Context, seen *container.InspectResponse) fleet.Outcome {
@@ -26,15 +31,52 @@ func (r run) stop(ctx context.Context, seen *container.InspectResponse) fleet.Ou
 		o := done(seen.ID)
 		// An earlier try of this very task may have sent SIGKILL and not lived to tell.
 		o.Forced = r.task.Tries > 1 && seen.State.ExitCode == killedExit && !seen.State.OOMKilled
+		r.awaitRelease(ctx, seen.ID)
 		return o
 	}
 	forced, err := r.end(ctx, seen, cmp.Or(r.task.Grace.Std(), defaultGrace))
 	if err != nil {
 		return r.failed(err)
 	}
+	r.awaitRelease(ctx, seen.ID)
 	o := done(seen.ID)
 	o.Forced = forced
 	return o
+}
+
+// awaitRelease waits until the engine has taken back the addresses of a container that ended,
+// and with them the rules that lead its ports there: Podman does so in a process of its own, and
+// what is started on the same port before is not reached (C4).
+func (e *Endpoint) awaitRelease(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, releaseTime)
+	defer cancel()
+	pace := time.NewTicker(releasePace)
+	defer pace.Stop()
+	for {
+		seen, err := e.inspect(ctx, id)
+		if err != nil || !addressed(seen) {
+			return
+		}
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			e.log.Warn("the engine has not taken back the addresses of a container that ended", "container", nameOf(seen), "after", releaseTime)
+			return
+		}
+	}
+}
+
+// addressed reports whether the container has an address in a network.
+func addressed(c *container.InspectResponse) bool {
+	if c.NetworkSettings == nil {
+		return false
+	}
+	for _, n := range c.NetworkSettings.Networks {
+		if n != nil && n.IPAddress.IsValid() {
+			return true
+		}
+	}
+	return false
 }
 
 // end is the stop under our own clock: Podman 4.3 ignores the signal of its stop
