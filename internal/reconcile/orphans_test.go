@@ -452,16 +452,16 @@ func TestK5_aServerDeclaredBeforeTheClaimOfItsOrphansEndIsNotForgotten(t *testin
 		w.onKubernetes(deleting(nil))
 		w.cluster().put(ours("lost", "eu"))
 		var asked atomic.Int64
-		var declared time.Time
+		var declared atomic.Bool
 		k := w.start(options{onOrphan: func(k fleet.ServerKey) {
 			if asked.Add(1) == 2 { // the plan is stored, the claim not yet
 				w.declare(k.Account, "v1")
 				<-time.After(2 * time.Second) // a slow store
-				declared = time.Now()
+				declared.Store(true)
 			}
 		}})
 		defer k.stop()
-		w.until("it is declared", 5*time.Minute, func() bool { return !declared.IsZero() })
+		w.until("it is declared", 5*time.Minute, func() bool { return declared.Load() })
 		w.until("it runs v1", 30*time.Second, func() bool { return w.converged("lost", "v1") })
 	})
 }
