@@ -16,7 +16,7 @@ func terminal(t *testing.T, columns, rows uint16) (*os.File, *lockedBuffer) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skipf("this machine has no terminals: %v", err)
+		t.Fatalf("this machine gives no terminal (mount devpts on /dev/pts): %v", err)
 	}
 	t.Cleanup(func() { user.Close() })
 	if err := unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0); err != nil {
@@ -28,7 +28,7 @@ func terminal(t *testing.T, columns, rows uint16) (*os.File, *lockedBuffer) {
 	}
 	program, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("this machine has no terminals: %v", err)
+		t.Fatalf("this machine gives no terminal (mount devpts on /dev/pts): %v", err)
 	}
 	t.Cleanup(func() { program.Close() })
 	resize(t, program, columns, rows)

@@ -87,16 +87,21 @@ func newPace(now *time.Time, called map[work]time.Duration) (*pace, tried, func(
 
 var failedPull = fleet.Outcome{Class: fleet.ClassRefused, Reason: fleet.ReasonImagePullFailed}
 
-// Who waits is called with the first success, whether or not it failed in this kurad's life.
-func TestG12_whoWaitsIsCalledWithTheFirstSuccess(t *testing.T) {
-	now, called := time.Now(), map[work]time.Duration{}
-	p, w, name := newPace(&now, called)
+// exhaust has enough fail alike, and takes the tries of the first round.
+func (p *pace) exhaust(w tried, name func(int) work) {
 	for i := range sameAnswers {
 		p.record(name(i), w, failedPull)
 	}
 	for i := range triesAtOnce {
 		p.allows(name(i%sameAnswers), w, failedPull.Reason)
 	}
+}
+
+// Who waits is called with the first success, whether or not it failed in this kurad's life.
+func TestG12_whoWaitsIsCalledWithTheFirstSuccess(t *testing.T) {
+	now, called := time.Now(), map[work]time.Duration{}
+	p, w, name := newPace(&now, called)
+	p.exhaust(w, name)
 	const waiting = 3 * triesAtOnce
 	for i := range waiting { // that failed before kurad was started again
 		if p.allows(name(100+i), w, failedPull.Reason) {
@@ -117,12 +122,7 @@ func TestG12_whoWaitsIsCalledWithTheFirstSuccess(t *testing.T) {
 func TestG12_whoGivesUpLeavesNothingBehind(t *testing.T) {
 	now, called := time.Now(), map[work]time.Duration{}
 	p, w, name := newPace(&now, called)
-	for i := range sameAnswers {
-		p.record(name(i), w, failedPull)
-	}
-	for i := range triesAtOnce {
-		p.allows(name(i%sameAnswers), w, failedPull.Reason)
-	}
+	p.exhaust(w, name)
 	for i := range 2 * triesAtOnce {
 		p.allows(name(100+i), w, failedPull.Reason)
 	}
