@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -63,7 +64,9 @@ func (p *pace) allows(k work, w tried, failed fleet.Reason) bool {
 		p.forgetFailure(k, w, "")
 	}
 	if !p.paced(w, failed) {
-		p.line(w, failed).leave(k)
+		if l := p.lines[w][failed]; l != nil {
+			l.leave(k)
+		}
 		return true
 	}
 	l, size, now := p.line(w, failed), triesAtOnce, p.now()
@@ -165,8 +168,14 @@ func (p *pace) forget(k work) {
 	p.stopWaiting(k)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for w := range p.lines {
+	for w, of := range p.lines {
 		p.forgetFailure(k, w, "")
+		maps.DeleteFunc(of, func(_ fleet.Reason, l *line) bool {
+			return len(l.failing)+len(l.waiting) == 0 && !l.next.After(p.now())
+		})
+		if len(of) == 0 { // whoever declares servers names registries
+			delete(p.lines, w)
+		}
 	}
 }
 
