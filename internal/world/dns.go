@@ -12,12 +12,15 @@ import (
 	"github.com/miekg/dns"
 )
 
-// DNS is an authoritative server for one zone, on loopback, by UDP and TCP.
+// DNS is an authoritative server on loopback, by UDP and TCP, for one zone whose names are set here, or for
+// zones whose names somebody else knows (ServeDNS).
 type DNS struct {
-	zone, address string
-	servers       []*dns.Server
-	closed        chan struct{}
-	once          sync.Once
+	zones   []string
+	answers Answers
+	address string
+	servers []*dns.Server
+	closed  chan struct{}
+	once    sync.Once
 
 	mu      sync.Mutex
 	records map[string][]netip.Addr // by name; "*" answers for names without their own
@@ -34,12 +37,27 @@ type DNSFault struct {
 	Delay    time.Duration // before every answer
 }
 
+// Answers says what is answered to a question for a canonical name within the zones, and whether the name
+// exists. Client is the address of an EDNS client subnet (RFC 7871); without one it is not valid.
+type Answers func(q dns.Question, client netip.Addr) (records []dns.RR, exists bool)
+
 // StartDNS serves zone, for example kura.test, on a free port.
-func StartDNS(zone string) (*DNS, error) {
-	d := &DNS{zone: dns.CanonicalName(zone), closed: make(chan struct{}), records: map[string][]netip.Addr{}, hidden: map[string]bool{}}
+func StartDNS(zone string) (*DNS, error) { return serveDNS(nil, zone) }
+
+// ServeDNS serves zones on a free port with what answers says; it adds their SOA records.
+func ServeDNS(answers Answers, zones ...string) (*DNS, error) { return serveDNS(answers, zones...) }
+
+func serveDNS(answers Answers, zones ...string) (*DNS, error) {
+	d := &DNS{answers: answers, closed: make(chan struct{}), records: map[string][]netip.Addr{}, hidden: map[string]bool{}}
+	for _, zone := range zones {
+		d.zones = append(d.zones, dns.CanonicalName(zone))
+	}
+	if d.answers == nil {
+		d.answers = d.set
+	}
 	udp, tcp, err := listenBoth()
 	if err != nil {
-		return nil, fmt.Errorf("serve DNS for %s: %w", zone, err)
+		return nil, fmt.Errorf("serve DNS for %s: %w", strings.Join(zones, ", "), err)
 	}
 	d.address = udp.LocalAddr().String()
 	d.servers = []*dns.Server{{PacketConn: udp, Handler: d}, {Listener: tcp, Handler: d}}
@@ -55,7 +73,7 @@ func StartDNS(zone string) (*DNS, error) {
 			}
 		}()
 		if err := <-started; err != nil {
-			return nil, errors.Join(fmt.Errorf("serve DNS for %s: %w", zone, err), d.Close())
+			return nil, errors.Join(fmt.Errorf("serve DNS for %s: %w", strings.Join(zones, ", "), err), d.Close())
 		}
 	}
 	return d, nil
@@ -143,10 +161,10 @@ func (d *DNS) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 		return
 	}
 	q := question.Question[0]
+	q.Name = dns.CanonicalName(q.Name)
 	d.mu.Lock()
 	d.queries++
 	fault := d.fault
-	addrs, exists := d.lookup(dns.CanonicalName(q.Name))
 	d.mu.Unlock()
 
 	if fault.Drop || (fault.DropAAAA && q.Qtype == dns.TypeAAAA) {
@@ -161,25 +179,75 @@ func (d *DNS) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 			return
 		}
 	}
+	_ = w.WriteMsg(d.answer(question, q, fault, w.LocalAddr().Network() == "udp")) // the asker may be gone
+}
+
+// answer makes the message that answers q, the question's with its name in canonical form.
+func (d *DNS) answer(question *dns.Msg, q dns.Question, fault DNSFault, datagram bool) *dns.Msg {
 	answer := new(dns.Msg).SetReply(question)
 	answer.Authoritative = true
+	size, client := uint16(dns.MinMsgSize), netip.Addr{}
+	if opt := question.IsEdns0(); opt != nil {
+		size = max(size, opt.UDPSize())
+		client = echoEDNS(answer, opt)
+	}
+	zone := d.zoneOf(q.Name)
 	switch {
 	case fault.ServFail:
 		answer.Rcode = dns.RcodeServerFailure
-	case !dns.IsSubDomain(d.zone, dns.CanonicalName(q.Name)):
+	case zone == "":
 		answer.Authoritative, answer.Rcode = false, dns.RcodeRefused
-	case !exists:
-		answer.Rcode = dns.RcodeNameError
 	default:
-		answer.Answer = resources(q, addrs)
+		records, exists := d.answers(q, client)
+		if answer.Answer = records; !exists {
+			answer.Rcode = dns.RcodeNameError
+		}
+		if q.Name == zone && q.Qtype == dns.TypeSOA {
+			answer.Answer = []dns.RR{soa(zone)}
+		}
+		if len(answer.Answer) == 0 {
+			answer.Ns = []dns.RR{soa(zone)}
+		}
 	}
-	if answer.Rcode == dns.RcodeNameError || (answer.Rcode == dns.RcodeSuccess && len(answer.Answer) == 0) {
-		answer.Ns = []dns.RR{d.soa()}
+	if datagram {
+		answer.Truncate(int(size))
 	}
-	if w.LocalAddr().Network() == "udp" {
-		answer.Truncate(dns.MinMsgSize)
+	return answer
+}
+
+// echoEDNS says in answer that EDNS was understood, its client subnet too (RFC 7871, 7.2.1), and returns that.
+func echoEDNS(answer *dns.Msg, opt *dns.OPT) netip.Addr {
+	answer.SetEdns0(opt.UDPSize(), false)
+	for _, option := range opt.Option {
+		if subnet, ok := option.(*dns.EDNS0_SUBNET); ok {
+			scoped := *subnet
+			scoped.SourceScope = subnet.SourceNetmask
+			mine := answer.IsEdns0()
+			mine.Option = append(mine.Option, &scoped)
+			client, _ := netip.AddrFromSlice(subnet.Address)
+			return client.Unmap()
+		}
 	}
-	_ = w.WriteMsg(answer) // the asker may be gone
+	return netip.Addr{}
+}
+
+// zoneOf returns the closest of the zones that name is in; "": none.
+func (d *DNS) zoneOf(name string) string {
+	closest := ""
+	for _, zone := range d.zones {
+		if dns.IsSubDomain(zone, name) && len(zone) > len(closest) {
+			closest = zone
+		}
+	}
+	return closest
+}
+
+// set answers with what was set here.
+func (d *DNS) set(q dns.Question, _ netip.Addr) ([]dns.RR, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	addrs, exists := d.lookup(q.Name)
+	return Addresses(q, 0, addrs), exists
 }
 
 // lookup returns the addresses of a name and whether it exists.
@@ -190,17 +258,17 @@ func (d *DNS) lookup(name string) ([]netip.Addr, bool) {
 	if addrs, ok := d.records[name]; ok {
 		return addrs, true
 	}
-	if name == d.zone {
+	if name == d.zones[0] {
 		return nil, true
 	}
 	addrs, ok := d.records["*"]
-	return addrs, ok && strings.HasSuffix(name, "."+d.zone)
+	return addrs, ok
 }
 
-// resources returns the records of the question's type; nobody may keep them (TTL 0).
-func resources(q dns.Question, addrs []netip.Addr) []dns.RR {
+// Addresses returns the addresses of the question's type as its records, which may be kept for ttl seconds.
+func Addresses(q dns.Question, ttl uint32, addrs []netip.Addr) []dns.RR {
 	var records []dns.RR
-	header := dns.RR_Header{Name: q.Name, Rrtype: q.Qtype, Class: dns.ClassINET}
+	header := dns.RR_Header{Name: q.Name, Rrtype: q.Qtype, Class: dns.ClassINET, Ttl: ttl}
 	for _, addr := range addrs {
 		switch {
 		case q.Qtype == dns.TypeA && addr.Is4():
@@ -212,10 +280,10 @@ func resources(q dns.Question, addrs []netip.Addr) []dns.RR {
 	return records
 }
 
-func (d *DNS) soa() dns.RR {
+func soa(zone string) dns.RR {
 	return &dns.SOA{
-		Hdr: dns.RR_Header{Name: d.zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET},
-		Ns:  "ns." + d.zone, Mbox: "hostmaster." + d.zone,
+		Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET},
+		Ns:  "ns." + zone, Mbox: "hostmaster." + zone,
 		Serial: 1, Refresh: 60, Retry: 60, Expire: 60,
 	}
 }

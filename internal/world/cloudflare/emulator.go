@@ -1,0 +1,147 @@
+package cloudflare
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/world"
+)
+
+// Plan is what is paid for a zone.
+type Plan string
+
+// The plans that differ in what a zone may do.
+const (
+	PlanFree       Plan = "free"
+	PlanPro        Plan = "pro"
+	PlanEnterprise Plan = "enterprise"
+)
+
+// Zone is one zone and what is paid for it.
+type Zone struct {
+	Name         string `json:"name"`
+	Account      string `json:"account,omitempty"` // name of the account; "main" by default
+	Plan         Plan   `json:"plan,omitempty"`    // PlanFree by default
+	Unsubscribed bool   `json:"unsubscribed,omitempty"`
+	Quota        Quota  `json:"quota"`
+}
+
+// Quota bounds what there may be of a kind; 0: any number.
+type Quota struct {
+	Records   int `json:"records,omitempty"`   // of the zone
+	Balancers int `json:"balancers,omitempty"` // of the zone
+	Pools     int `json:"pools,omitempty"`     // of its account
+}
+
+// Options say what there is. The zero value of each field but Zones is what Cloudflare does.
+type Options struct {
+	Zones  []Zone
+	Tokens []Token
+	Limit  Limit
+	Seed   uint64           // of all that is drawn: identifiers, propagation
+	Now    func() time.Time // time.Now by default; in a synctest bubble, too
+}
+
+// Emulator is a Cloudflare of its own.
+type Emulator struct {
+	url    string
+	now    func() time.Time
+	server *http.Server
+	dns    *world.DNS
+	closed chan struct{}
+	once   sync.Once
+
+	// One lock for all: nothing is called and nobody is waited for under it.
+	mu       sync.Mutex
+	rand     *rand.Rand
+	ids      int
+	zones    []*zone // by name
+	pools    map[string]map[string]*Pool
+	tokens   []*Token
+	limit    Limit
+	users    map[string]*budget
+	faults   []*Fault
+	counters Counters
+	history  []Change
+	spread   Propagation
+	places   Places
+}
+
+// New starts an emulator on free ports of the loopback.
+func New(options Options) (*Emulator, error) {
+	if len(options.Zones) == 0 {
+		return nil, errors.New("start a Cloudflare: it has no zone: name one in Options.Zones")
+	}
+	e := &Emulator{
+		now: options.Now, closed: make(chan struct{}), rand: rand.New(rand.NewPCG(options.Seed, 11)),
+		pools: map[string]map[string]*Pool{}, users: map[string]*budget{}, limit: options.Limit.orDefault(), counters: newCounters(),
+	}
+	if e.now == nil {
+		e.now = time.Now
+	}
+	var names []string
+	for _, z := range options.Zones {
+		e.zones = append(e.zones, newZone(z))
+		names = append(names, z.Name)
+	}
+	slices.SortFunc(e.zones, func(a, b *zone) int { return strings.Compare(a.Name, b.Name) })
+	for _, token := range options.Tokens {
+		e.SetToken(token)
+	}
+	server, err := world.ServeDNS(e.resolve, names...)
+	if err != nil {
+		return nil, fmt.Errorf("start a Cloudflare: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start a Cloudflare: %w", err), server.Close())
+	}
+	e.dns = server
+	e.url = "http://" + listener.Addr().String() + root
+	e.server = &http.Server{Handler: e.handler(), ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = e.server.Serve(listener) }() // ends by Close
+	return e, nil
+}
+
+// URL is the API's base, as clients take it: http://127.0.0.1:40001/client/v4.
+func (e *Emulator) URL() string { return e.url }
+
+// DNS is the server of all zones: its address, its own faults and how many questions it got.
+func (e *Emulator) DNS() *world.DNS { return e.dns }
+
+// Close ends it, and every call that hangs.
+func (e *Emulator) Close() error {
+	var err error
+	e.once.Do(func() {
+		close(e.closed)
+		err = errors.Join(e.server.Close(), e.dns.Close())
+	})
+	return err
+}
+
+// ZoneID returns the identifier of the zone of that name, the same in each emulator.
+func ZoneID(name string) string { return identifier("zone", strings.ToLower(name)) }
+
+// AccountID returns the identifier of the account of that name, the same in each emulator.
+func AccountID(name string) string { return identifier("account", name) }
+
+// identifier makes the 32 hexadecimal digits that Cloudflare's identifiers are.
+func identifier(kind, name string) string {
+	sum := sha256.Sum256([]byte(kind + "/" + name))
+	return hex.EncodeToString(sum[:16])
+}
+
+// newID makes an identifier that nothing had before. Those of things that were deleted do not come back.
+func (e *Emulator) newID(kind string) string {
+	e.ids++
+	return identifier(kind, fmt.Sprintf("%d/%d", e.ids, e.rand.Uint64()))
+}
