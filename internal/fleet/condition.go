@@ -58,6 +58,20 @@ const (
 	ReasonOwned            Reason = "Owned"
 	ReasonOwnershipUnknown Reason = "OwnershipUnknown"
 
+	// DNSOwned, GlobalEndpointReady: of zones and load balancers
+	ReasonAmbiguousOwner  Reason = "AmbiguousOwner"  // several owners claim one host
+	ReasonUnreadableOwner Reason = "UnreadableOwner" // an encrypted ownership record
+	ReasonHostAbsent      Reason = "HostAbsent"      // nobody has published it
+	ReasonRecordDiffers   Reason = "RecordDiffers"
+	ReasonZoneUnreachable Reason = "ZoneUnreachable"
+	ReasonZoneForbidden   Reason = "ZoneForbidden" // the zone's token may not, or is not valid
+	ReasonRateLimited     Reason = "RateLimited"
+	ReasonQuotaExceeded   Reason = "QuotaExceeded"
+	ReasonNotSubscribed   Reason = "NotSubscribed"   // the zone or account has no load balancing
+	ReasonForeignBalancer Reason = "ForeignBalancer" // a balancer or pool of that name is not ours
+	ReasonPoolMissing     Reason = "PoolMissing"     // our pool is not in the balancer
+	ReasonBalancerDiffers Reason = "BalancerDiffers"
+
 	// Progressing
 	ReasonSettled   Reason = "Settled"
 	ReasonReplacing Reason = "Replacing"
@@ -125,8 +139,8 @@ func ConditionRules() []ConditionRule {
 		{ConditionManifestConverged, SetterProjection, "every service runs from the desired document", []Reason{ReasonConverged, ReasonAbsent, ReasonServiceMissing, ReasonServiceStopped, ReasonDocumentDiffers, ReasonSchemaTooOld, ReasonFieldConflict, ReasonFieldsAltered, ReasonTerminating, ReasonCrashLoop, ReasonForeignInstance, ReasonNotObservedYet, ReasonDeleting}},
 		{ConditionProgressing, SetterProjection, "work is under way or due", []Reason{ReasonSettled, ReasonReplacing, ReasonApplying, ReasonRetrying, ReasonWaiting, ReasonStalled, ReasonSilent, ReasonHeld, ReasonDeleting, ReasonNotObservedYet}},
 		{ConditionEndpointReady, SetterProjection, "the declared endpoint answers right now", []Reason{ReasonReady, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},
-		{ConditionGlobalEndpointReady, SetterProjection, "the declared global endpoint answers right now", []Reason{ReasonReady, ReasonNotApplicable, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonDeleting}},
-		{ConditionDNSOwned, SetterProjection, "the ownership records of the declared host say ours", []Reason{ReasonOwned, ReasonNotApplicable, ReasonForeignOwner, ReasonOwnershipUnknown}},
+		{ConditionGlobalEndpointReady, SetterProjection, "the declared global endpoint answers right now, and leads here, too", []Reason{ReasonReady, ReasonNotApplicable, ReasonNotChecked, ReasonNotResolvable, ReasonConnectFailed, ReasonTLSNotReady, ReasonHTTPNotReady, ReasonTimeout, ReasonPoolMissing, ReasonBalancerDiffers, ReasonForeignBalancer, ReasonZoneUnreachable, ReasonZoneForbidden, ReasonRateLimited, ReasonQuotaExceeded, ReasonNotSubscribed, ReasonDeleting}},
+		{ConditionDNSOwned, SetterProjection, "the ownership records of every host that the server leads clients to say ours", []Reason{ReasonOwned, ReasonNotApplicable, ReasonForeignOwner, ReasonAmbiguousOwner, ReasonUnreadableOwner, ReasonHostAbsent, ReasonRecordDiffers, ReasonOwnershipUnknown, ReasonZoneUnreachable, ReasonZoneForbidden, ReasonRateLimited, ReasonQuotaExceeded, ReasonDeleting}},
 		{ConditionSidecarReady, SetterProjection, "every replica's sidecar says ready", []Reason{ReasonNotApplicable}},
 		{ConditionURLConverged, SetterProjection, "the published url is the declared one", []Reason{ReasonConverged, ReasonNotPublished, ReasonURLMove, ReasonForeignOwner, ReasonDeleting}},
 	}

@@ -34,14 +34,30 @@ const (
 	TaskDelete TaskKind = "delete"
 )
 
+// Task kinds of DNS. Each is idempotent, and looks at what there is before it changes anything:
+// nothing that is not ours is touched (D4).
+const (
+	// TaskPublish makes the host Name lead where DNS says, with its ownership record.
+	TaskPublish TaskKind = "publish"
+	// TaskWithdraw removes the records of the host Name, where they are of that owner and resource.
+	TaskWithdraw TaskKind = "withdraw"
+	// TaskJoin makes the pool of DNS, and it a pool of the load balancer of the host Name, which
+	// it makes where there is none (D1).
+	TaskJoin TaskKind = "join"
+	// TaskLeave takes the pool out of the balancer, which goes with its last one, and removes it.
+	TaskLeave TaskKind = "leave"
+)
+
 // Executor is who runs a kind of effects: each has slots of its own (P19).
 type Executor string
 
 // Executors.
 const (
-	ExecutorImages  Executor = "images"  // what brings images to an engine: a registry that hangs is none of its containers'
-	ExecutorEngine  Executor = "engine"  // of containers
-	ExecutorCluster Executor = "cluster" // of KuraInstances
+	ExecutorImages    Executor = "images"    // what brings images to an engine: a registry that hangs is none of its containers'
+	ExecutorEngine    Executor = "engine"    // of containers
+	ExecutorCluster   Executor = "cluster"   // of KuraInstances
+	ExecutorRecords   Executor = "records"   // of DNS records
+	ExecutorBalancers Executor = "balancers" // of load balancers and their pools
 )
 
 // Effect is what a task does to the world, with what it does it to.
@@ -58,10 +74,11 @@ type Effect struct {
 	// server's by its record.
 	Adopted bool `json:"adopted,omitempty"`
 	// CreatedBy is the id of the task whose outcome fills ContainerID.
-	CreatedBy string   `json:"created_by,omitempty"`
-	Digest    string   `json:"digest,omitempty"` // of the document to pull or create for; of TaskApply: the revision
-	Grace     Duration `json:"grace,omitempty"`  // of a stop
-	UID       string   `json:"uid,omitempty"`    // of the object to apply to or to delete
+	CreatedBy string    `json:"created_by,omitempty"`
+	Digest    string    `json:"digest,omitempty"` // of the document to pull or create for; of TaskApply: the revision
+	Grace     Duration  `json:"grace,omitempty"`  // of a stop
+	UID       string    `json:"uid,omitempty"`    // of the object to apply to or to delete
+	DNS       DNSChange `json:"dns,omitzero"`
 }
 
 // nature is what is known of a kind of effects.
@@ -93,6 +110,14 @@ func (e Effect) nature() nature {
 		return nature{ExecutorCluster, 30 * time.Second, "apply KuraInstance " + e.Name}
 	case TaskDelete:
 		return nature{ExecutorCluster, 30 * time.Second, "delete KuraInstance " + e.Name}
+	case TaskPublish:
+		return nature{ExecutorRecords, time.Minute, "publish " + e.Name + " as " + e.DNS.Type + " " + e.DNS.Content}
+	case TaskWithdraw:
+		return nature{ExecutorRecords, time.Minute, "withdraw the records of " + e.Name}
+	case TaskJoin:
+		return nature{ExecutorBalancers, time.Minute, "add pool " + e.DNS.Pool + " to the load balancer of " + e.Name}
+	case TaskLeave:
+		return nature{ExecutorBalancers, time.Minute, "take pool " + e.DNS.Pool + " out of the load balancer of " + e.Name}
 	default: // of a kind that has an executor to itself
 		return nature{Executor(e.Kind), time.Minute, string(e.Kind)}
 	}

@@ -8,7 +8,9 @@ type Observation struct {
 	Endpoint  ProbeObservation // of the declared public url
 	Published ProbeObservation // of the published url, where it differs from the declared one
 	Global    ProbeObservation // of the declared global url, where the region declares one
-	Ownership OwnershipObservation
+	// Hosts are the newest reads of the records of every host that the server leads clients to,
+	// and of every other whose ownership record names it. None where dns.mode is "none".
+	Hosts map[string]HostRead
 	// Tracks are what the observers of tracks beside the runtime saw, each in its track's own
 	// type.
 	Tracks map[Track]any
@@ -105,21 +107,3 @@ type ProbeObservation struct {
 
 // State is what of the answer is news when it differs.
 func (p ProbeObservation) State() (ready bool, reason Reason) { return p.Ready, p.Reason }
-
-// Ownership is what the TXT records say of a host (D3).
-type Ownership string
-
-// Ownerships.
-const (
-	OwnershipNotChecked Ownership = ""        // dns.mode = "none": stated, not checked
-	OwnershipOurs       Ownership = "ours"    // a read said ours
-	OwnershipForeign    Ownership = "foreign" // a read named another owner
-	OwnershipUnknown    Ownership = "unknown" // no read has answered
-)
-
-// OwnershipObservation is the newest read of the ownership records of the declared host.
-type OwnershipObservation struct {
-	Ownership Ownership
-	Owner     string // the other owner
-	Host      string
-}

@@ -10,8 +10,12 @@ import (
 // Track names one of the things that a server pursues side by side.
 type Track string
 
-// TrackRuntime is what runs: the server's containers, or its KuraInstance.
-const TrackRuntime Track = "runtime"
+// Tracks.
+const (
+	TrackRuntime  Track = "runtime"  // what runs: the server's containers, or its KuraInstance
+	TrackRecords  Track = "records"  // the DNS records of its hosts, where kurad publishes them (D4)
+	TrackBalancer Track = "balancer" // its pool in the load balancer of its account's global host (D1)
+)
 
 // Work is what one track of a server pursues: the plan in progress and what came of those
 // before it. No track's counts in another's.

@@ -46,7 +46,7 @@ func stopClock(c *fleet.StallClock, now time.Time) {
 // clockStands reports whether time does not count now: under a hold, and while the
 // ownership cannot be read (P10).
 func (in Input) clockStands(hs []fleet.Hold) bool {
-	return len(hs) > 0 && in.rule(RuleClockHeld) || in.Seen.Ownership.Ownership == fleet.OwnershipUnknown
+	return len(hs) > 0 && in.rule(RuleClockHeld) || in.publicHost().Ownership == fleet.OwnershipUnknown
 }
 
 // expiry returns when the clock will have counted to limit; nil while it stands.

@@ -19,13 +19,13 @@ func (t *turn) readGate() gate {
 	in, g := t.in, gate{url: t.in.Desired.URL}
 	probe := in.Seen.Endpoint
 	if in.rule(RuleD3Ownership) {
-		switch in.Seen.Ownership.Ownership {
+		switch in.publicHost().Ownership {
 		case fleet.OwnershipForeign:
 			if t.s.PublishedURL == "" || t.s.PublishedURL == g.url {
 				return gate{url: g.url, reason: fleet.ReasonForeignOwner}
 			}
 			g.url, g.moveHeld, probe = t.s.PublishedURL, true, in.Seen.Published
-		case fleet.OwnershipUnknown:
+		case fleet.OwnershipUnknown, fleet.OwnershipUnreadable, fleet.OwnershipAbsent:
 			return gate{url: g.url, reason: fleet.ReasonOwnershipUnknown}
 		case fleet.OwnershipOurs, fleet.OwnershipNotChecked:
 		}
@@ -50,6 +50,17 @@ func (t *turn) readGate() gate {
 // globalRequired reports whether the global endpoint is a part of the gate (R2).
 func (in Input) globalRequired() bool {
 	return in.Desired.GlobalURL != "" && in.Region.Readiness.Global != fleet.GlobalAdvisory
+}
+
+// publicHost is the newest read of the declared public host.
+func (in Input) publicHost() fleet.HostRead { return in.host(in.Desired.Hosts.Public) }
+
+// host is the newest read of a host's records.
+func (in Input) host(host string) fleet.HostRead {
+	if r, ok := in.Seen.Hosts[host]; ok || in.Region.DNS.Mode == "" || in.Region.DNS.Mode == fleet.DNSNone {
+		return r
+	}
+	return fleet.HostRead{Host: host, Ownership: fleet.OwnershipUnknown}
 }
 
 // answered reports whether a probe of the url, begun after the instance converged,

@@ -118,7 +118,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		gateURL = prev.PublishedURL
 		fail(entered && (prev.PublishedURL == "" || st.PublishedURL != prev.PublishedURL || prev.PublishedURL == in.Desired.URL), "active entered on a foreign host")
 	}
-	fail(entered && in.Desired.GlobalURL != "" && !in.Seen.Global.Ready && in.Seen.Ownership.Ownership != fleet.OwnershipForeign, "active entered while the global endpoint does not answer")
+	fail(entered && in.Desired.GlobalURL != "" && !in.Seen.Global.Ready && in.publicHost().Ownership != fleet.OwnershipForeign, "active entered while the global endpoint does not answer")
 	fail(entered && !s.probe(gateURL).Ready, "active entered while the endpoint does not answer")
 	fail(entered && (st.ConvergedAt == nil || s.now.Before(*st.ConvergedAt)), "active entered before the instance converged")
 	fail(entered && s.ownership == fleet.OwnershipUnknown, "active entered on a host whose owner is unknown")

@@ -157,7 +157,7 @@ func (t *turn) holds() []fleet.Hold {
 	}
 	hs = append(hs, t.in.Holds...)
 	if t.gate.moveHeld {
-		hs = append(hs, fleet.Hold{Kind: fleet.HoldOwnership, Message: "the declared host belongs to " + t.in.Seen.Ownership.Owner})
+		hs = append(hs, fleet.Hold{Kind: fleet.HoldOwnership, Message: "the declared host " + t.in.publicHost().Detail})
 	}
 	if t.unconfirmed() {
 		hs = append(hs, fleet.Hold{Kind: fleet.HoldAdoption, Message: "it was taken over and differs from what is declared; apply once more to change it: " + list(differing(*t.seen.resource))})

@@ -167,7 +167,7 @@ func (t *turn) endpoints() {
 	case published == declared:
 		t.set(fleet.ConditionURLConverged, fleet.True, fleet.ReasonConverged, "")
 	case t.gate.moveHeld:
-		t.set(fleet.ConditionURLConverged, fleet.False, fleet.ReasonForeignOwner, fmt.Sprintf("%s belongs to %s", declared, t.in.Seen.Ownership.Owner))
+		t.set(fleet.ConditionURLConverged, fleet.False, fleet.ReasonForeignOwner, declared+" "+t.in.publicHost().Detail)
 	default:
 		message := fmt.Sprintf("%s is published until %s answers", published, declared)
 		switch p := t.in.Seen.Endpoint; {
@@ -249,14 +249,14 @@ func (t *turn) owned() {
 	set := func(status fleet.ConditionStatus, reason fleet.Reason, message string) {
 		t.set(fleet.ConditionDNSOwned, status, reason, message)
 	}
-	switch o := t.in.Seen.Ownership; o.Ownership {
+	switch r := t.in.publicHost(); r.Ownership {
 	case fleet.OwnershipNotChecked:
 		set(fleet.False, fleet.ReasonNotApplicable, "dns.mode is \"none\": who owns the records is not checked")
 	case fleet.OwnershipOurs:
 		set(fleet.True, fleet.ReasonOwned, "")
 	case fleet.OwnershipForeign:
-		set(fleet.False, fleet.ReasonForeignOwner, fmt.Sprintf("%s belongs to %s", o.Host, o.Owner))
-	case fleet.OwnershipUnknown:
+		set(fleet.False, fleet.ReasonForeignOwner, r.Host+" "+r.Detail)
+	case fleet.OwnershipUnknown, fleet.OwnershipUnreadable, fleet.OwnershipAbsent:
 		set(fleet.Unknown, fleet.ReasonOwnershipUnknown, "")
 	}
 }

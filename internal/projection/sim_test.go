@@ -220,7 +220,10 @@ func (s *sim) input() Input {
 	if s.follower {
 		in.Holds = []fleet.Hold{{Kind: fleet.HoldNotLeader, Message: "another kurad leads"}}
 	}
-	in.Seen.Ownership = fleet.OwnershipObservation{Ownership: s.ownership, Owner: "somebody", Host: in.Desired.Hosts.Public}
+	if host := in.Desired.Hosts.Public; s.ownership != fleet.OwnershipNotChecked {
+		in.Region.DNS = fleet.DNS{Mode: fleet.DNSExternalDNS, OwnerID: "us"}
+		in.Seen.Hosts = map[string]fleet.HostRead{host: {Host: host, Ownership: s.ownership, Owners: []string{"somebody"}, Detail: "belongs to somebody"}}
+	}
 	if s.silent {
 		return in
 	}

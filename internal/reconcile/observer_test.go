@@ -14,7 +14,7 @@ import (
 // gauge is an observer of what turns know nothing of: the owner of a host.
 type gauge struct {
 	mu       sync.Mutex
-	owner    fleet.OwnershipObservation
+	owner    fleet.Ownership
 	followed map[string]int // by account: turns that said what they wait for
 	lost     map[string]bool
 	hangs    chan struct{}
@@ -25,7 +25,8 @@ var _ reconcile.Observer = (*gauge)(nil)
 func (g *gauge) Observe(in *projection.Input) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	in.Seen.Ownership = g.owner
+	in.Region.DNS.Mode = fleet.DNSExternalDNS
+	in.Seen.Hosts = map[string]fleet.HostRead{in.Desired.Hosts.Public: {Ownership: g.owner, Detail: "belongs to staging-2"}}
 }
 
 func (g *gauge) Follow(in projection.Input, out projection.Output) {
@@ -49,7 +50,7 @@ func (g *gauge) Memory(fleet.ServerKey) (time.Time, int) { return time.Time{}, 0
 // Toward D3: what a turn knows nothing of is seen, followed and awaited like an instance.
 func TestD3_aTurnAsksEveryObserver(t *testing.T) {
 	virtual(t, func(w *world) {
-		g := &gauge{owner: fleet.OwnershipObservation{Ownership: fleet.OwnershipForeign, Owner: "staging-2"}, followed: map[string]int{}, lost: map[string]bool{}, hangs: make(chan struct{})}
+		g := &gauge{owner: fleet.OwnershipForeign, followed: map[string]int{}, lost: map[string]bool{}, hangs: make(chan struct{})}
 		k := w.start(options{observers: []reconcile.Observer{g}})
 		defer k.stop()
 		w.declare("acme", "v1")
@@ -62,7 +63,7 @@ func TestD3_aTurnAsksEveryObserver(t *testing.T) {
 		if s == fleet.StatusActive || g.followed["acme"] == 0 {
 			t.Errorf("status %s after %d turns, want it not active on a host that is another's (D3)", s, g.followed["acme"])
 		}
-		g.owner = fleet.OwnershipObservation{Ownership: fleet.OwnershipOurs}
+		g.owner = fleet.OwnershipOurs
 		g.mu.Unlock()
 		k.loop.Kick(key("acme")) // as an observer does where there is news
 		w.until("acme runs v1", time.Minute, func() bool { return w.converged("acme", "v1") })

@@ -1,0 +1,83 @@
+package fleet
+
+import "time"
+
+// Ownership is what the records of a host say of whose it is (D3, D4).
+type Ownership string
+
+// Ownerships.
+const (
+	OwnershipNotChecked Ownership = ""           // dns.mode = "none": stated, not checked
+	OwnershipUnknown    Ownership = "unknown"    // no read has answered
+	OwnershipOurs       Ownership = "ours"       // by an ownership record of the region's owner id
+	OwnershipForeign    Ownership = "foreign"    // by another's, by several, or a record that nobody claims
+	OwnershipUnreadable Ownership = "unreadable" // there is an ownership record that cannot be read: an encrypted one
+	OwnershipAbsent     Ownership = "absent"     // there is nothing of that name
+)
+
+// HostRead is the newest read of what a zone has of one host.
+type HostRead struct {
+	Host      string
+	Ownership Ownership
+	Owners    []string // the others, sorted; more than one: nobody knows which wins
+	// Resource is what the ownership record of ours says that the host is for (ResourceOf).
+	Resource string
+	Detail   string      // why, in words
+	Records  []DNSRecord // those of the name that lead clients somewhere: A, AAAA, CNAME
+	// Begun is when the last read that answered began; zero: none has. Failure is set while the
+	// newest one did not answer: what was read before stays (D5).
+	Begun   time.Time
+	Failure *ReadFailure
+}
+
+// State is what of the read is news when it differs.
+func (r HostRead) State() (ours bool, reason Reason) {
+	if r.Failure != nil {
+		return false, r.Failure.Reason
+	}
+	return r.Ownership == OwnershipOurs, Reason(r.Ownership)
+}
+
+// DNSRecord is a record of a zone.
+type DNSRecord struct {
+	ID      string `json:"id,omitempty"`  // of the provider's API; "": it was read by a DNS query
+	Name    string `json:"name"`          // lower case, without the dot at the end
+	Type    string `json:"type"`          // A, AAAA, CNAME, TXT
+	Content string `json:"content"`       // of a TXT: its strings joined, without quotes
+	TTL     int    `json:"ttl,omitempty"` // seconds; 1: the provider's choice
+	Proxied bool   `json:"proxied,omitempty"`
+}
+
+// ResourceOf names a server in the ownership records that kurad writes:
+// external-dns/resource=kura-<environment>/<region>/<account>.
+func ResourceOf(environment string, key ServerKey) string {
+	return "kura-" + environment + "/" + key.Region + "/" + key.Account
+}
+
+// DNSChange is what a task does in a zone to the host Effect.Name.
+type DNSChange struct {
+	Owner    string `json:"owner,omitempty"`    // the region's owner id
+	Resource string `json:"resource,omitempty"` // the server (ResourceOf)
+	// Of a record to publish.
+	Type    string `json:"type,omitempty"` // A, AAAA or CNAME
+	Content string `json:"content,omitempty"`
+	// Of a pool in the load balancer of that host: the regional host that it leads to, and where.
+	Pool      string  `json:"pool,omitempty"`
+	Origin    string  `json:"origin,omitempty"`
+	Latitude  float64 `json:"latitude,omitempty"`  // degrees
+	Longitude float64 `json:"longitude,omitempty"` // degrees
+}
+
+// RecordTTL is that of records and load balancers of ours, in seconds (D1).
+const RecordTTL = 30
+
+// PoolRead is the newest read of a server's pool in the load balancer of its global host.
+type PoolRead struct {
+	Host    string
+	Joined  bool       // the balancer is ours and has the pool, as read back (R2)
+	Is      *DNSChange // the pool as it is; nil: there is none of ours
+	Foreign string     // whose the balancer, the pool or a record of the host is; "": nobody else's
+	Drift   string     // what of the balancer is not as declared, in words; "": nothing
+	Begun   time.Time
+	Failure *ReadFailure
+}
