@@ -7,6 +7,7 @@ package stopwatch
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,8 +142,14 @@ func (s *Stopwatch) Stop() error {
 }
 
 // Chore returns a chore that writes a file of the folder down to the disk and starts a process.
+// A shell starts it, which ends with the context of the first call: a child shares the open
+// files of who forks it until it runs its program, and with them the locks of stores that the
+// test has closed meanwhile.
 func Chore(dir string) func(context.Context) error {
 	path := filepath.Join(dir, "chore")
+	var shell *exec.Cmd
+	var ask io.Writer
+	var answer io.Reader
 	return func(ctx context.Context) error {
 		f, err := os.Create(path)
 		if err != nil {
@@ -152,6 +159,20 @@ func Chore(dir string) func(context.Context) error {
 		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 			return err
 		}
-		return exec.CommandContext(ctx, "true").Run()
+		if shell == nil {
+			shell = exec.CommandContext(ctx, "sh", "-c", "while read -r _; do /bin/true && echo; done")
+			in, inErr := shell.StdinPipe()
+			out, outErr := shell.StdoutPipe()
+			if err := errors.Join(inErr, outErr, shell.Start()); err != nil {
+				return err
+			}
+			go func() { _ = shell.Wait() }() // it is killed
+			ask, answer = in, out
+		}
+		if _, err := ask.Write([]byte("\n")); err != nil {
+			return err
+		}
+		_, err = answer.Read(make([]byte, 1))
+		return err
 	}
 }

@@ -3,10 +3,14 @@ package stopwatch_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/world/stopwatch"
 )
@@ -59,6 +63,44 @@ func TestStopwatch_whoseChoreFailsLeavesOutNothingAndSaysSo(t *testing.T) {
 			t.Errorf("err = %v, want %v", err, want)
 		}
 	})
+}
+
+// A child that a chore forks in this process would hold the lock a moment longer than its file is open.
+func TestChore_keepsNoLockOfItsTest(t *testing.T) {
+	chore := stopwatch.Chore(t.TempDir())
+	path := filepath.Join(t.TempDir(), "lock")
+	if err := chore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var chores atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		for range 20 {
+			if err := chore(t.Context()); err != nil {
+				ended <- err
+				return
+			}
+			chores.Add(1)
+		}
+		ended <- nil
+	}()
+	for locks := 0; ; locks++ {
+		lock, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = lock.Close()
+		}
+		if err != nil {
+			t.Errorf("after %d locks and %d chores: %v", locks, chores.Load(), err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+	}
 }
 
 func TestChore_isDone(t *testing.T) {
