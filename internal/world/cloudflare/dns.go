@@ -55,8 +55,8 @@ func newView(zone string) view {
 }
 
 // publish sends what there is of a name on its way.
-func (z *zone) publish(name string, now time.Time) {
-	z.view.pending = append(z.view.pending, pending{name: name, node: z.node(name), since: now})
+func (e *Emulator) publish(z *zone, name string) {
+	z.view.pending = append(z.view.pending, pending{name: name, node: e.node(z, name), since: e.now()})
 }
 
 // settle shows what has arrived.
@@ -160,9 +160,12 @@ func (e *Emulator) answers(z *zone, n node, q dns.Question, client netip.Addr) (
 		return []dns.RR{&dns.NS{Hdr: header(q.Name, dns.TypeNS, automaticTTL), Ns: "ns." + q.Name}}, ""
 	}
 	if n.balancer != nil && (q.Qtype == dns.TypeA || q.Qtype == dns.TypeAAAA) {
-		return world.Addresses(q, n.balancer.ttl, e.steer(n.balancer, client)), ""
+		return e.balance(n.balancer, q, client), ""
 	}
 	for _, r := range n.records {
+		if n.balancer != nil && r.Proxiable {
+			continue
+		}
 		ttl := uint32(r.TTL)
 		if r.TTL == 1 {
 			ttl = automaticTTL

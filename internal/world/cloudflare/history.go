@@ -2,6 +2,8 @@ package cloudflare
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -35,13 +37,18 @@ func (e *Emulator) History() []Change {
 }
 
 func (e *Emulator) remember(by string, z *zone, r replaced) {
-	change := Change{At: e.now(), By: by, Zone: z.Name, Kind: "record"}
+	change := Change{By: by, Zone: z.Name, Kind: "record"}
 	if r.before != nil {
 		change.ID, change.Name, change.Before = r.before.ID, r.before.Name, r.before.String()
 	}
 	if r.after != nil {
 		change.ID, change.Name, change.After = r.after.ID, r.after.Name, r.after.String()
 	}
+	e.note(change)
+}
+
+func (e *Emulator) note(change Change) {
+	change.At = e.now()
 	e.history = append(e.history, change)
 }
 
@@ -67,7 +74,19 @@ func (e *Emulator) Table() string {
 		for _, r := range z.listed() {
 			fmt.Fprintf(table, "%s\t%s\n", r.Name, r)
 		}
+		for _, b := range byName(z.balancers, func(b *Balancer) string { return b.Name }) {
+			fmt.Fprintf(table, "%s\t%s\n", b.Name, e.tell(z, b))
+		}
+	}
+	for _, account := range slices.Sorted(maps.Keys(e.pools)) {
+		for _, p := range byName(e.pools[account], func(p *Pool) string { return p.Name }) {
+			fmt.Fprintf(table, "pool %s\t%s\n", p.Name, p)
+		}
 	}
 	_ = table.Flush() // to a builder
 	return out.String()
+}
+
+func byName[T any](all map[string]T, name func(T) string) []T {
+	return slices.SortedFunc(maps.Values(all), func(a, b T) int { return strings.Compare(name(a), name(b)) })
 }

@@ -89,6 +89,18 @@ var routes = []route{
 	{"PATCH /zones/{zone}/dns_records/{id}", "record", DNSEdit, (*Emulator).patchRecord},
 	{"PUT /zones/{zone}/dns_records/{id}", "record", DNSEdit, (*Emulator).putRecord},
 	{"DELETE /zones/{zone}/dns_records/{id}", "record", DNSEdit, (*Emulator).deleteRecord},
+	{"GET /zones/{zone}/load_balancers", "balancers", BalancersRead, (*Emulator).listBalancers},
+	{"POST /zones/{zone}/load_balancers", "balancers", BalancersEdit, (*Emulator).createBalancer},
+	{"GET /zones/{zone}/load_balancers/{id}", "balancer", BalancersRead, (*Emulator).getBalancer},
+	{"PATCH /zones/{zone}/load_balancers/{id}", "balancer", BalancersEdit, (*Emulator).changeBalancer},
+	{"PUT /zones/{zone}/load_balancers/{id}", "balancer", BalancersEdit, (*Emulator).changeBalancer},
+	{"DELETE /zones/{zone}/load_balancers/{id}", "balancer", BalancersEdit, (*Emulator).deleteBalancer},
+	{"GET /accounts/{account}/load_balancers/pools", "pools", PoolsRead, (*Emulator).listPools},
+	{"POST /accounts/{account}/load_balancers/pools", "pools", PoolsEdit, (*Emulator).createPool},
+	{"GET /accounts/{account}/load_balancers/pools/{id}", "pool", PoolsRead, (*Emulator).getPool},
+	{"PATCH /accounts/{account}/load_balancers/pools/{id}", "pool", PoolsEdit, (*Emulator).changePool},
+	{"PUT /accounts/{account}/load_balancers/pools/{id}", "pool", PoolsEdit, (*Emulator).changePool},
+	{"DELETE /accounts/{account}/load_balancers/pools/{id}", "pool", PoolsEdit, (*Emulator).deletePool},
 }
 
 func (e *Emulator) handler() http.Handler {

@@ -33,9 +33,9 @@ func (t *tx) rollback() {
 func (t *tx) commit() {
 	for _, change := range t.done {
 		t.e.remember(t.by, t.zone, change)
-		t.zone.publish(cmp.Or(change.after, change.before).Name, t.e.now())
+		t.e.publish(t.zone, cmp.Or(change.after, change.before).Name)
 		if change.before != nil && change.after != nil && change.before.Name != change.after.Name {
-			t.zone.publish(change.before.Name, t.e.now())
+			t.e.publish(t.zone, change.before.Name)
 		}
 	}
 	t.e.settle(t.zone)

@@ -98,3 +98,114 @@ func (e *Emulator) Records(name, kind string) []Record {
 	}
 	return found
 }
+
+// DeleteBalancer deletes, by hand, the load balancer of that name, and tells whether there was one.
+func (e *Emulator) DeleteBalancer(name string) bool {
+	return e.balancerByHand(name, func(z *zone, b *Balancer) { e.dropBalancer(z, ByHand, b) })
+}
+
+// EditBalancer changes, by hand, the load balancer of that name, and tells whether there was one.
+func (e *Emulator) EditBalancer(name string, change func(*Balancer)) bool {
+	return e.balancerByHand(name, func(z *zone, b *Balancer) {
+		edited := *b
+		edited.DefaultPools = slices.Clone(b.DefaultPools)
+		change(&edited)
+		e.setBalancer(z, ByHand, &edited)
+	})
+}
+
+func (e *Emulator) balancerByHand(name string, do func(*zone, *Balancer)) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, z := range e.zones {
+		for _, b := range z.balancers {
+			if b.Name == strings.ToLower(name) {
+				do(z, b)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// EditPool changes, by hand, the pool of that name, and tells whether there was one.
+func (e *Emulator) EditPool(name string, change func(*Pool)) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for account, pools := range e.pools {
+		for _, p := range pools {
+			if p.Name == name {
+				edited := *p
+				edited.Origins = slices.Clone(p.Origins)
+				change(&edited)
+				e.setPool(account, ByHand, &edited)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Balancers returns the load balancers of all zones, by name.
+func (e *Emulator) Balancers() map[string]Balancer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := map[string]Balancer{}
+	for _, z := range e.zones {
+		for _, b := range z.balancers {
+			all[b.Name] = *b
+		}
+	}
+	return all
+}
+
+// Pools returns the pools of all accounts, by name.
+func (e *Emulator) Pools() map[string]Pool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := map[string]Pool{}
+	for _, pools := range e.pools {
+		for _, p := range pools {
+			all[p.Name] = *p
+		}
+	}
+	return all
+}
+
+// SeedPool puts a pool into an account as somebody called by would have, enabled, without the API's checks, and returns its
+// identifier.
+func (e *Emulator) SeedPool(by, account string, p Pool) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.begin(e, "pool", nil)
+	p.Enabled = true
+	e.setPool(account, by, &p)
+	return p.ID
+}
+
+// SeedBalancer puts a load balancer into the zone of its name, the same way.
+func (e *Emulator) SeedBalancer(by string, b Balancer) (string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	z := e.zoneOf(b.Name)
+	if z == nil {
+		return "", fmt.Errorf("seed load balancer %s: it is in none of the zones", b.Name)
+	}
+	b.begin(e, "balancer", nil)
+	b.ZoneName, b.Enabled = z.Name, true
+	e.setBalancer(z, by, &b)
+	return b.ID, nil
+}
+
+// Configure changes what is paid for a zone and what it may have; its name and account stay.
+func (e *Emulator) Configure(zone string, change func(*Zone)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, z := range e.zones {
+		if z.Name == zone {
+			changed := z.Zone
+			change(&changed)
+			z.Plan, z.Unsubscribed, z.Quota = changed.Plan, changed.Unsubscribed, changed.Quota
+		}
+	}
+}
