@@ -13,6 +13,7 @@ type Zone struct {
 	Name       string // what messages call it; the domain by default
 	Token      string // where its Cloudflare token is: a file, or env:NAME; "": the zone is read by queries
 	Account    string // the Cloudflare account of its pools; "": the zone's own
+	API        string // the base of another API than Cloudflare's: by https, or by http on the loopback
 	Server     string // host:port of a server of its own; "": those of its NS records
 	TXT        Naming
 	BatchLimit int // operations in one batch: 200 of the free plan, 3,500 of the others
@@ -69,7 +70,8 @@ func (b Batch) Len() int { return len(b.Deletes) + len(b.Puts) + len(b.Posts) }
 
 // API is the provider of a zone. Its errors are of the type Error.
 type API interface {
-	// List reads the whole zone, or fails: half a listing is none (D5).
+	// List reads the whole zone, or fails: half a listing is none (D5). One that is empty and says so
+	// is believed; who has seen records there a moment ago asks again.
 	List(ctx context.Context, parts Parts) (Listing, error)
 	Apply(ctx context.Context, b Batch) error
 	PutBalancer(ctx context.Context, b Balancer) (Balancer, error) // creates it where it has no id
@@ -91,8 +93,11 @@ type Error struct {
 	Message string
 	// After is how long to wait before the next call; 0: unknown.
 	After time.Duration
-	// NotFound and Conflict tell what a caller goes on with.
+	// NotFound: what was to be changed or read is not there. Conflict: something is in the way, such
+	// as a record of that name, or a load balancer that has the pool. A caller reads again.
 	NotFound, Conflict bool
+	// Answered: nothing of the call can take effect any more (fleet.Outcome).
+	Answered bool
 }
 
 func (e *Error) Error() string { return e.Message }
