@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"slices"
@@ -109,8 +110,8 @@ func (c *call) find(kind FaultKind) *Fault {
 
 func (c *call) has(kind FaultKind) bool { return c.find(kind) != nil }
 
-// broken does what goes wrong before anything is done, and tells whether the call is over.
-func (e *Emulator) broken(w http.ResponseWriter, c *call) bool {
+// broken does what goes wrong before anything is done, and tells whether the call is over, and with which status.
+func (e *Emulator) broken(w http.ResponseWriter, c *call) (status int, over bool) {
 	if fault := c.find(Slow); fault != nil {
 		delay := time.NewTimer(fault.Delay)
 		defer delay.Stop()
@@ -125,30 +126,25 @@ func (e *Emulator) broken(w http.ResponseWriter, c *call) bool {
 		case <-c.Context().Done():
 		case <-e.closed:
 		}
-		return true
+		return 0, true
 	}
 	if c.has(Reset) {
 		reset(w)
-		return true
+		return 0, true
 	}
 	if fault := c.find(Unavailable); fault != nil {
-		w.WriteHeader(status(fault, http.StatusServiceUnavailable))
-		return true
+		status = cmp.Or(fault.Status, http.StatusServiceUnavailable)
+		w.WriteHeader(status)
+		return status, true
 	}
 	if fault := c.find(HTML); fault != nil {
+		status = cmp.Or(fault.Status, http.StatusBadGateway)
 		w.Header().Set("Content-Type", "text/html; charset=UTF-8")
-		w.WriteHeader(status(fault, http.StatusBadGateway))
+		w.WriteHeader(status)
 		_, _ = w.Write([]byte("<!DOCTYPE html>\n<html><head><title>api.cloudflare.com | 502: Bad gateway</title></head><body>Bad gateway</body></html>\n"))
-		return true
+		return status, true
 	}
-	return false
-}
-
-func status(f *Fault, otherwise int) int {
-	if f.Status != 0 {
-		return f.Status
-	}
-	return otherwise
+	return 0, false
 }
 
 // refused does what goes wrong at the API's door.

@@ -125,8 +125,8 @@ func (e *Emulator) serve(w http.ResponseWriter, r *http.Request, route route) {
 	}
 	c := &call{Request: r, kind: r.Method + " " + route.kind, body: body}
 	c.faults = e.struck(c.kind)
-	if e.broken(w, c) {
-		e.answered(0)
+	if status, over := e.broken(w, c); over {
+		e.answered(status)
 		return
 	}
 	out, fail := e.answer(c, route, w.Header())
@@ -216,12 +216,12 @@ func paged[T any](c *call, all []T, perPage, most int) ([]T, *resultInfo, *failu
 	}
 	perPage = min(perPage, most)
 	all, total := lie(c, all)
-	from := (page - 1) * perPage
+	moved := 0
 	if c.has(MovingPages) {
-		from -= page - 1
+		moved = page - 1
 	}
-	from = min(from, len(all))
-	cut := all[from:min(from+perPage, len(all))]
+	end := max(0, min(page*perPage, len(all))-moved)
+	cut := all[min((page-1)*perPage-moved, end):end]
 	return cut, &resultInfo{
 		Page: page, PerPage: perPage, Count: len(cut), TotalCount: total, TotalPages: (total + perPage - 1) / perPage,
 	}, nil
