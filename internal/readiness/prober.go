@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/dns/wire"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
@@ -102,7 +103,7 @@ func (p *Prober) attempt(ctx context.Context, t Target, timeout time.Duration) *
 		return late("connect to "+address, failure)
 	}
 	defer raw.Close()
-	defer endWith(ctx, raw)()
+	defer wire.EndWith(ctx, raw)()
 
 	conn := raw
 	if u.Scheme == fleet.SchemeHTTPS {

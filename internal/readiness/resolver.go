@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/dns/wire"
 )
 
 // resolveFunc returns the A and AAAA addresses of a host, at least one or an error.
@@ -64,11 +66,8 @@ func absolute(host string) string {
 	return host
 }
 
-const (
-	tries       = 3                      // a datagram can be lost
-	tryTimeout  = time.Second            // of one question
-	familyGrace = 250 * time.Millisecond // for the other family's answer, once one has addresses
-)
+// familyGrace is for the other family's answer, once one has addresses.
+const familyGrace = 250 * time.Millisecond
 
 // serverLookup asks the DNS server for A and AAAA at the same time. One family is enough:
 // servers exist that never answer for the other.
@@ -112,18 +111,7 @@ func serverLookup(ctx context.Context, server, host string) (addrs []netip.Addr,
 func query(ctx context.Context, server, host string, family uint16) ([]netip.Addr, error) {
 	question := new(dns.Msg)
 	question.SetQuestion(dns.Fqdn(host), family)
-	var answer *dns.Msg
-	var err error
-	for range tries {
-		question.Id = dns.Id()
-		answer, err = exchange(ctx, "udp", server, question)
-		if err == nil && answer.Truncated {
-			answer, err = exchange(ctx, "tcp", server, question)
-		}
-		if err == nil || ctx.Err() != nil {
-			break
-		}
-	}
+	answer, err := wire.Ask(ctx, server, question)
 	if err != nil {
 		return nil, fmt.Errorf("the resolver %s did not answer: %s", server, errno(err))
 	}
@@ -146,39 +134,4 @@ func query(ctx context.Context, server, host string, family uint16) ([]netip.Add
 		}
 	}
 	return addrs, nil
-}
-
-// exchange sends the question and waits for its answer. The client of the dns
-// package is not used because it does not end when ctx does.
-func exchange(ctx context.Context, network, server string, question *dns.Msg) (*dns.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
-	defer cancel()
-	raw, err := new(net.Dialer).DialContext(ctx, network, server)
-	if err != nil {
-		return nil, err
-	}
-	defer raw.Close()
-	defer endWith(ctx, raw)()
-	conn := &dns.Conn{Conn: raw}
-	if err := conn.WriteMsg(question); err != nil {
-		return nil, err
-	}
-	for {
-		answer, err := conn.ReadMsg()
-		if err != nil && answer == nil {
-			return nil, err
-		}
-		// A datagram that is not ours, or no DNS at all, is no reason to stop waiting.
-		if err == nil && answer.Response && answer.Id == question.Id &&
-			len(answer.Question) == 1 && strings.EqualFold(answer.Question[0].Name, question.Question[0].Name) &&
-			answer.Question[0].Qtype == question.Question[0].Qtype {
-			return answer, nil
-		}
-	}
-}
-
-// endWith makes reads and writes of conn fail once ctx is done. The returned function undoes
-// it.
-func endWith(ctx context.Context, conn net.Conn) (undo func() bool) {
-	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }

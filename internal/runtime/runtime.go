@@ -88,24 +88,16 @@ var nameFormat = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 // ParseFlag reads name=target[,key=value…]: how the command line names a runtime. Each part
 // after the first is handed to set; form says how that first one is written.
 func ParseFlag(flag, form string, set func(key, value string) error) (name, target string, err error) {
-	parts := strings.Split(flag, ",")
-	name, target, _ = strings.Cut(parts[0], "=")
+	first, _, _ := strings.Cut(flag, ",")
+	name, target, _ = strings.Cut(first, "=")
 	if name == "" || target == "" {
 		return "", "", fmt.Errorf("begins with no %s", form)
 	}
 	if !nameFormat.MatchString(name) {
 		return "", "", fmt.Errorf("the name %q may hold only lower-case letters, digits and -, begins and ends with a letter or digit, and has at most 63", name)
 	}
-	seen := map[string]bool{}
-	for _, part := range parts[1:] {
-		key, value, _ := strings.Cut(part, "=")
-		if seen[key] {
-			return "", "", fmt.Errorf("%s is given twice", key)
-		}
-		seen[key] = true
-		if err := set(key, value); err != nil {
-			return "", "", err
-		}
+	if _, err := fleet.ParseFlag(flag, set); err != nil {
+		return "", "", err
 	}
 	return name, target, nil
 }
