@@ -180,7 +180,9 @@ func TestBalancer_quotasAndSubscription(t *testing.T) {
 	if a := r.call("POST", free, with(body, fields{"name": "a.free.test"})); a.Status != 403 || a.code() != 1002 || !strings.Contains(a.Text, "load balancing not enabled") {
 		t.Errorf("without the subscription: %d %s", a.Status, a.Text)
 	}
-	r.Configure("free.test", func(z *cloudflare.Zone) { z.Unsubscribed = false })
+	if err := r.Configure("free.test", func(z *cloudflare.Zone) { z.Unsubscribed = false }); err != nil {
+		t.Fatal(err)
+	}
 	if a := r.call("POST", free, with(body, fields{"name": "a.free.test"})); !a.Success {
 		t.Errorf("with it: %s", a.Text)
 	}

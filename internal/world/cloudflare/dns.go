@@ -15,8 +15,8 @@ import (
 // Propagation is how DNS comes after what the API says. Each name takes its own time, half of Delay to all of it:
 // "the propagation of changes is not atomic" (API documentation of batches).
 type Propagation struct {
-	Delay time.Duration
-	Held  bool // nothing new is seen until this is taken back
+	Delay time.Duration `json:"-"`
+	Held  bool          `json:"held"` // nothing new is seen until this is taken back
 }
 
 // SetPropagation changes it, also for what is on its way.

@@ -11,7 +11,9 @@
 // What there is: SeedExternalDNS and Seed put records there as somebody else would have, Edit and Delete change them by
 // hand; Records, Table and History tell what there is and which token did what; Counters how often the API was
 // called. SetToken and Revoke change who may do what, SetLimit the budget, Break and Heal what goes wrong,
-// SetPropagation how late DNS is; all of it while it runs. cf.DNS().SetFault breaks the DNS server.
+// SetPropagation how late DNS is, SetPlaces where clients are, Configure what is paid for a zone; all of it while it
+// runs. cf.DNS().SetFault breaks the DNS server. Another process does the same by Control; worldd cloudflare is an
+// emulator with one.
 //
 // Where a behaviour was read is said at its place, as reference/dns-practice.md names it. Where Cloudflare is not known
 // to help, the emulator does not: a batch that fails does not say which of its operations was wrong, a refusal does not

@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -90,6 +91,9 @@ func New(options Options) (*Emulator, error) {
 	}
 	var names []string
 	for _, z := range options.Zones {
+		if _, known := batchMost[cmp.Or(z.Plan, PlanFree)]; !known || z.Name == "" {
+			return nil, fmt.Errorf("start a Cloudflare: zone %q of plan %q: it needs a name, and a plan that there is: free, pro, enterprise", z.Name, z.Plan)
+		}
 		e.zones = append(e.zones, newZone(z))
 		names = append(names, z.Name)
 	}

@@ -41,6 +41,14 @@ const (
 	NotSubscribed FaultKind = "notsubscribed" // of pools and balancers
 )
 
+func (k FaultKind) known() bool {
+	switch k {
+	case Reset, Unavailable, HTML, Hang, RateLimited, Slow, LostAnswer, EmptyListing, HalfListing, ShortListing, MovingPages, QuotaExceeded, NotSubscribed:
+		return true
+	}
+	return false
+}
+
 // Fault is one thing that goes wrong.
 type Fault struct {
 	Kind   FaultKind     `json:"kind"`

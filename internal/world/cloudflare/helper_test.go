@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -66,6 +67,14 @@ func start(t *testing.T, change func(*cloudflare.Options)) *rig {
 		}
 	})
 	return &rig{Emulator: e, t: t, clock: clock}
+}
+
+func TestNew_namesWhatIsWrongOfAZone(t *testing.T) {
+	for _, zones := range [][]cloudflare.Zone{nil, {{}}, {{Name: zoneName, Plan: "gold"}}} {
+		if _, err := cloudflare.New(cloudflare.Options{Zones: zones}); err == nil || !strings.Contains(err.Error(), "zone") {
+			t.Errorf("%v: %v, want an error", zones, err)
+		}
+	}
 }
 
 // answer is what a call got.

@@ -20,9 +20,9 @@ const (
 
 // Limit is the budget of a user, over all of the user's tokens.
 type Limit struct {
-	Calls  int           // 1,200 by default; below 0: any number
-	Window time.Duration // 5 minutes by default
-	Form   LimitForm     // FormRetryAfter by default
+	Calls  int           `json:"calls"` // 1,200 by default; below 0: any number
+	Window time.Duration `json:"-"`     // 5 minutes by default
+	Form   LimitForm     `json:"form"`  // FormRetryAfter by default
 }
 
 func (l Limit) orDefault() Limit {

@@ -18,7 +18,7 @@ type Record struct {
 	Proxiable  bool      `json:"proxiable"`
 	Proxied    bool      `json:"proxied"`
 	TTL        int       `json:"ttl"` // seconds; 1: automatic, which is 300
-	Priority   *int      `json:"priority,omitempty"`
+	Priority   *float64  `json:"priority,omitempty"`
 	Comment    Comment   `json:"comment"`
 	Tags       []string  `json:"tags"`
 	Settings   struct{}  `json:"settings"`
@@ -47,7 +47,7 @@ type input struct {
 	Content  *string   `json:"content"`
 	TTL      *float64  `json:"ttl"`
 	Proxied  *bool     `json:"proxied"`
-	Priority *int      `json:"priority"`
+	Priority *float64  `json:"priority"`
 	Comment  *string   `json:"comment"`
 	Tags     *[]string `json:"tags"`
 }

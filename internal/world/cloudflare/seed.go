@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -198,14 +199,18 @@ func (e *Emulator) SeedBalancer(by string, b Balancer) (string, error) {
 }
 
 // Configure changes what is paid for a zone and what it may have; its name and account stay.
-func (e *Emulator) Configure(zone string, change func(*Zone)) {
+func (e *Emulator) Configure(zone string, change func(*Zone)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, z := range e.zones {
-		if z.Name == zone {
-			changed := z.Zone
-			change(&changed)
-			z.Plan, z.Unsubscribed, z.Quota = changed.Plan, changed.Unsubscribed, changed.Quota
-		}
+	z := e.zoneByID(ZoneID(zone))
+	if z == nil {
+		return fmt.Errorf("configure zone %s: there is none of that name", zone)
 	}
+	changed := z.Zone
+	change(&changed)
+	if _, known := batchMost[cmp.Or(changed.Plan, PlanFree)]; !known {
+		return fmt.Errorf("configure zone %s: there is no plan %q", zone, changed.Plan)
+	}
+	z.Plan, z.Unsubscribed, z.Quota = cmp.Or(changed.Plan, PlanFree), changed.Unsubscribed, changed.Quota
+	return nil
 }

@@ -5,6 +5,12 @@
 //
 //	worldd --dir DIR [--zone kura.test] [--address 127.0.0.1]
 //	{"dns":"127.0.0.1:40123","ca":"DIR/ca.pem","cert":"DIR/server.pem","key":"DIR/server-key.pem"}
+//
+// As worldd cloudflare it is a Cloudflare instead, which others tell by its control endpoint what to do wrong (see
+// cloudflare.Control):
+//
+//	worldd cloudflare [--zone kura.test[=free|pro|enterprise]]… [--token NAME=VALUE]…
+//	{"dns":"127.0.0.1:40123","url":"http://127.0.0.1:41000/client/v4","control":"http://127.0.0.1:42000"}
 package main
 
 import (
@@ -41,6 +47,9 @@ type ready struct {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	if len(args) > 0 && args[0] == "cloudflare" {
+		return runCloudflare(ctx, args[1:], out)
+	}
 	flags := flag.NewFlagSet("worldd", flag.ContinueOnError)
 	dir := flags.String("dir", "", "folder for ca.pem, server.pem and server-key.pem (required)")
 	zone := flags.String("zone", "kura.test", "DNS zone to serve")
