@@ -68,15 +68,9 @@ func latestOf(g fleet.Gathered) (v store.Versioned[fleet.Deployment]) {
 	return v
 }
 
-// nextMark is the restart mark of deployment seq. One that was found on a container after
-// the record was lost may be of the same number.
-func nextMark(seq int64, latest fleet.Deployment) string {
-	mark := fmt.Sprintf("redeploy-%d", seq)
-	if latest.RestartMark == mark {
-		return mark + "-again"
-	}
-	return mark
-}
+// nextMark is the restart mark of deployment seq. What runs may bear that of an equal number,
+// from before its record was lost.
+func nextMark(seq int64, now time.Time) string { return fmt.Sprintf("redeploy-%d-%d", seq, now.Unix()) }
 
 // closeDeployment ends a deployment in a transaction if it is open, and returns it as it
 // then is. Its comparison keeps a turn that writes it meanwhile from being lost.

@@ -180,7 +180,7 @@ func (d *Declarer) planServer(ctx context.Context, c change) (p plan, g fleet.Ga
 		}
 		deployment = fleet.Deployment{Cause: fleet.DeploymentCauseImage, RestartMark: cmp.Or(mark, f.restartMark)}
 	case c.again:
-		deployment = fleet.Deployment{Cause: fleet.DeploymentCauseRedeploy, RestartMark: nextMark(next.Deployment+1, latest.Value), IdempotencyKey: c.key}
+		deployment = fleet.Deployment{Cause: fleet.DeploymentCauseRedeploy, RestartMark: nextMark(next.Deployment+1, now), IdempotencyKey: c.key}
 	}
 	fresh := deployment.Seq == 0
 	if fresh {

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,6 +115,15 @@ func (containers) missing(t *turn) string {
 	default:
 		return ""
 	}
+}
+
+func (containers) mark(v instance) (mark string) {
+	for _, s := range v.services {
+		if c := s.current(); c != nil {
+			mark = cmp.Or(mark, c.RestartMark)
+		}
+	}
+	return mark
 }
 
 func (containers) routes() bool         { return false }

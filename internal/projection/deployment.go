@@ -15,6 +15,18 @@ func (t *turn) deployment() {
 	}
 }
 
+// mark takes up the mark of a redeploy whose record was lost, where the runtime did not answer
+// when the server was declared anew: what was made by it then is as desired, and nothing
+// restarts (G7). While nothing served, a deployment without a mark comes after no redeploy.
+func (t *turn) mark() {
+	if t.seen.fresh && t.latest.Status.Open() && t.latest.RestartMark == "" && t.s.ServingImageTag == "" {
+		t.latest.RestartMark = t.in.runtime().mark(t.seen)
+	}
+}
+
+// marked reports whether this turn took up a mark, which the server is not rendered with yet.
+func (t *turn) marked() bool { return t.latest.RestartMark != t.in.Latest.RestartMark }
+
 func (t *turn) run() {
 	now := t.in.Now
 	t.latest.Status, t.latest.StartedAt = fleet.DeploymentRunning, &now

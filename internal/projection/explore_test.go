@@ -369,9 +369,17 @@ func starts(v variant) []*node {
 	for range 12 {
 		renamed.step(x)
 	}
+	lost := newSim(v) // its record, of a redeploy
+	if lost.latest.RestartMark = "r"; v.kube {
+		lost.create(object{spec: lost.desired().Revision, image: imageOf("v1/"), observed: imageOf("v1/")})
+	} else {
+		lost.put(carrierName, "cache", "v1", "c/"+lost.desired().Revision, fleet.ContainerRunning, false)
+	}
+	lost.latest.RestartMark, lost.unreadable = "", true
 	nodes := []*node{
 		{s: newSim(v), what: "nothing"}, {s: settledOn(v), what: "settled on v1"},
 		{s: refused, what: "serves v1, v2 was refused"}, {s: renamed, what: "a new host does not answer yet"},
+		{s: lost, what: "declared anew, unread"},
 	}
 	if v.kube {
 		nodes = append(nodes, &node{s: adoptedOn(v, false), what: "taken over"}, &node{s: adoptedOn(v, true), what: "taken over, with differences"},

@@ -63,7 +63,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		again.Latest = *out.Latest
 	}
 	rendered := *s
-	rendered.status = &st
+	rendered.status, rendered.latest = &st, again.Latest
 	if again.Desired = rendered.desired(); again.Desired.Revision != in.Desired.Revision && in.NotRenderable == nil {
 		fail(out.Due.IsZero() || out.Due.After(in.Now), "the stored status renders otherwise, and no turn is due")
 	} else if second := Decide(again); !out.Remove && changed(second) {
@@ -141,6 +141,7 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	held := s.paused || s.follower || s.full && !prev.Admitted && !deleting
 	mends := slices.Contains(slices.Collect(maps.Values(s.stopped)), true) && !s.follower // what kurad itself stopped (C14)
 	fail(stored && s.seenFails, "a plan is made while unreadable")
+	fail(stored && !deleting && s.forgotten(), "a plan is made before the mark of a lost record is known")
 	fail(stored && !fresh, "a plan is made from a read that is older than an effect")
 	fail(stored && held && (needsPlace(*st.Runtime.Plan) || (s.paused || s.follower) && !mends), "a plan is stored while held")
 	fail(st.Runtime.Plan != nil && s.paused && !busyPlan(st.Runtime.Plan) && st.Runtime.Plan.Cause != fleet.CauseOutage && !s.seenFails && !s.seenBegun.IsZero(), "a stored plan survives a pause")

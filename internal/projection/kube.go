@@ -164,10 +164,18 @@ func (k kuraInstance) fits(t *turn, p *fleet.Plan) bool {
 	return len(b.tasks) == 1 && len(p.Tasks) == 1 && b.tasks[0].UID == p.Tasks[0].UID && b.tasks[0].Adopted == p.Tasks[0].Adopted && t.seen.presence != foreign
 }
 
-// rendersAnew reports whether the turn changes what the server renders to: the hosts that
-// stay routed beside the declared ones (K7). Nothing else asks for the turn that sees it.
-func rendersAnew(in Input, s fleet.Status) bool {
-	return in.runtime().routes() && in.Prev != nil && !slices.Equal(in.Prev.RoutedHosts(in.Desired.Hosts), s.RoutedHosts(in.Desired.Hosts)) && in.rule(RuleK7Rerender)
+func (kuraInstance) mark(v instance) string {
+	if v.resource == nil {
+		return ""
+	}
+	return v.resource.RestartMark
+}
+
+// rendersAnew reports whether the turn changes what the server renders to: a mark, or the hosts
+// that stay routed beside the declared ones (K7). Nothing else asks for the turn that sees it.
+func (t *turn) rendersAnew() bool {
+	in, s := t.in, t.s
+	return t.marked() || in.runtime().routes() && in.Prev != nil && !slices.Equal(in.Prev.RoutedHosts(in.Desired.Hosts), s.RoutedHosts(in.Desired.Hosts)) && in.rule(RuleK7Rerender)
 }
 
 // withdrawn reports whether the KuraInstance routes no more hosts than its document says,

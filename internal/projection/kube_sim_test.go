@@ -124,7 +124,7 @@ func (s *sim) reading() *fleet.KubeInstance {
 		r.Foreign = o.owner
 		return r
 	}
-	r.Revision, r.Adopted = o.spec, s.adopted()
+	r.Revision, r.RestartMark, r.Adopted = o.spec, markOf(o.spec), s.adopted()
 	if o.edited {
 		r.Differs = append(r.Differs, fleet.FieldDifference{Path: "spec.storageSize", Have: `"1Gi"`, Want: `"2Gi"`, Manager: "kubectl-edit"})
 	}

@@ -223,7 +223,7 @@ func event(in Input, kind fleet.EventType, reason, message string) fleet.Event {
 // nextDue returns the earliest time at which time alone may change the outcome.
 func (t *turn) nextDue() time.Time {
 	in, s := t.in, t.s
-	if rendersAnew(in, s) {
+	if t.rendersAnew() {
 		return in.Now
 	}
 	var due []time.Time

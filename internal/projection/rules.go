@@ -49,6 +49,7 @@ const (
 	RuleC14Interrupted Rule = "C14 what a plan stopped is put back, whatever holds"
 	RuleC15Names       Rule = "C15 what is ours gets its name back"
 	RuleC15GiveWay     Rule = "C15 what holds a port that another step needs gives way"
+	RuleP12Mark        Rule = "P12 the mark of a redeploy outlives its record"
 	RuleSettledRefusal Rule = "P5 clears a refusal"
 
 	RuleK4Foreign     Rule = "K4 a foreign object is left alone"
@@ -86,6 +87,7 @@ var bookkeeping = []step{
 	{RuleC11Crashes, (*turn).crashes},
 	{RuleC14Yield, (*turn).yield},
 	{RuleDeployment, (*turn).deployment},
+	{RuleP12Mark, (*turn).mark},
 }
 
 // precedence is that of P1: the first rule that holds says what the server is. P6 is that none

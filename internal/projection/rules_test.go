@@ -17,7 +17,7 @@ var rules = []Rule{
 	RuleSee, RuleC11Crashes, RuleP5Active, RuleP5FreshProbe, RuleP8Endpoint, RuleD3Ownership, RuleRefused,
 	RuleP10Stall, RuleP4Absent, RuleC7Foreign, RuleP7Image, RuleDeployment, RuleP9Retry, RuleP9Prompt, RuleG4Admission, RuleWakeUp,
 	RuleP14Document, RuleC2Restart, RuleC4Leftovers, RuleEffectsGuard, RuleP18Absence, RuleClockHeld,
-	RuleS10Observe, RuleURLOnce, RuleSettledRefusal, RuleSilence,
+	RuleS10Observe, RuleURLOnce, RuleSettledRefusal, RuleSilence, RuleP12Mark,
 	RuleC14Alive, RuleC14Yield, RuleC14Interrupted, RuleC15Names, RuleC15GiveWay,
 }
 

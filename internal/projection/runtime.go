@@ -28,6 +28,8 @@ type runtime interface {
 	document(t *turn) (fleet.ConditionStatus, fleet.Reason, string)
 	// missing says what keeps it from being as desired; "" is nothing.
 	missing(t *turn) string
+	// mark is the mark of the redeploy that made what is there; "" is none.
+	mark(v instance) string
 	// routes reports whether hosts lead to it by its own doing, and not by what listens (K7).
 	routes() bool
 	// pause is the longest between plans that each succeed, and that something undoes (P9).

@@ -154,7 +154,7 @@ func (s *sim) look() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.boxes)) {
 		b := s.boxes[name]
-		c := fleet.Container{Name: name, ID: b.id, Service: b.service, Image: "localhost/kura:" + b.tag, State: b.state, Digest: b.dig}
+		c := fleet.Container{Name: name, ID: b.id, Service: b.service, Image: "localhost/kura:" + b.tag, State: b.state, Digest: b.dig, RestartMark: markOf(strings.TrimPrefix(b.dig, "c/"))}
 		switch {
 		case b.image != "":
 			c.Image = b.image
@@ -175,6 +175,22 @@ func (s *sim) look() {
 		}
 		s.seen = append(s.seen, c)
 	}
+}
+
+// markOf is the mark in a revision of the model.
+func markOf(revision string) string {
+	if parts := strings.Split(revision, "/"); len(parts) > 2 {
+		return parts[1]
+	}
+	return ""
+}
+
+// forgotten is the mark of something that runs, of which the record says nothing: that was lost.
+func (s *sim) forgotten() bool {
+	if s.latest.RestartMark != "" || s.status != nil && s.status.ServingImageTag != "" {
+		return false
+	}
+	return s.obj != nil && markOf(s.obj.spec) != "" || slices.ContainsFunc(slices.Collect(maps.Values(s.boxes)), func(b box) bool { return markOf(strings.TrimPrefix(b.dig, "c/")) != "" })
 }
 
 // serving reports whether the endpoint answers.

@@ -175,7 +175,7 @@ func (e *engine) create(key fleet.ServerKey, task fleet.Task, doc *fleet.Service
 	}
 	b := e.put(fleet.Container{
 		Service: task.Service, Account: key.Account, Region: key.Region, Name: task.Name,
-		Image: doc.Image, State: fleet.ContainerCreated, Digest: doc.Digest,
+		Image: doc.Image, State: fleet.ContainerCreated, Digest: doc.Digest, RestartMark: doc.RestartMark,
 	})
 	return done(b.ID)
 }

@@ -187,7 +187,7 @@ func (w *world) declareIn(k fleet.ServerKey, image string, redeploy bool) {
 			next.Deployment++
 			fresh.Seq = next.Deployment
 			if redeploy {
-				fresh.RestartMark = fmt.Sprint("redeploy-", fresh.Seq)
+				fresh.RestartMark = fmt.Sprint("redeploy-", fresh.Seq, time.Now().UTC())
 			}
 			tx.PutDeployment(store.Versioned[fleet.Deployment]{}, fresh)
 		}

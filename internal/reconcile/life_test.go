@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -52,6 +53,41 @@ func TestG1_aRestartRestartsNoContainer(t *testing.T) {
 		}
 		if after := w.server("acme").StatusRevision; after != revision {
 			t.Errorf("the restarts wrote the status: revision %d became %d", revision, after)
+		}
+	})
+}
+
+// The store is lost, and the engine is silent when the servers are declared anew: nobody knows
+// then that one of them was redeployed.
+func TestG7_P12_aRedeployWhoseRecordIsLostRestartsNothing(t *testing.T) {
+	virtual(t, func(lost *world) {
+		k := lost.start(options{})
+		lost.declare("acme", "v1")
+		lost.until("v1 runs", time.Minute, func() bool { return lost.converged("acme", "v1") })
+		lost.redeploy("acme")
+		lost.until("it is redeployed", time.Minute, func() bool { return lost.converged("acme", "v1") && lost.server("acme").Latest.Seq == 2 })
+		k.stop()
+		was := lost.engine().of("acme")
+
+		w := newWorld(lost.t)
+		defer w.close()
+		w.engines = lost.engines
+		w.engine().with(func() { w.engine().down = true })
+		k = w.start(options{})
+		defer k.stop()
+		w.declare("acme", "v1")
+		w.pass(time.Minute)
+		w.engine().with(func() { w.engine().down = false })
+		w.until("v1 runs as before", time.Minute, func() bool { return w.converged("acme", "v1") })
+		w.pass(time.Minute)
+		if is := w.engine().of("acme"); !reflect.DeepEqual(is, was) {
+			t.Fatalf("it was\n%+v\nand is\n%+v", was, is)
+		}
+		w.redeploy("acme")
+		w.until("it is redeployed", time.Minute, func() bool { return w.converged("acme", "v1") && w.server("acme").Latest.Seq == 2 })
+		w.pass(time.Minute)
+		if is := w.engine().of("acme"); len(is) != 1 || is[0].created != was[0].created+1 || is[0].starts != 1 {
+			t.Errorf("redeployed, it was\n%+v\nand is\n%+v", was, is)
 		}
 	})
 }
