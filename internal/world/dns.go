@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -42,22 +43,31 @@ type DNSFault struct {
 type Answers func(q dns.Question, client netip.Addr) (records []dns.RR, exists bool)
 
 // StartDNS serves zone, for example kura.test, on a free port.
-func StartDNS(zone string) (*DNS, error) { return serveDNS(nil, zone) }
+func StartDNS(zone string) (*DNS, error) {
+	d := NewDNS(nil, zone)
+	d.answers = d.set
+	return d, d.listen()
+}
 
 // ServeDNS serves zones on a free port with what answers says; it adds their SOA records.
-func ServeDNS(answers Answers, zones ...string) (*DNS, error) { return serveDNS(answers, zones...) }
+func ServeDNS(answers Answers, zones ...string) (*DNS, error) {
+	d := NewDNS(answers, zones...)
+	return d, d.listen()
+}
 
-func serveDNS(answers Answers, zones ...string) (*DNS, error) {
+// NewDNS is a server that listens nowhere: Exchange asks it, in a synctest bubble too.
+func NewDNS(answers Answers, zones ...string) *DNS {
 	d := &DNS{answers: answers, closed: make(chan struct{}), records: map[string][]netip.Addr{}, hidden: map[string]bool{}}
 	for _, zone := range zones {
 		d.zones = append(d.zones, dns.CanonicalName(zone))
 	}
-	if d.answers == nil {
-		d.answers = d.set
-	}
+	return d
+}
+
+func (d *DNS) listen() error {
 	udp, tcp, err := listenBoth()
 	if err != nil {
-		return nil, fmt.Errorf("serve DNS for %s: %w", strings.Join(zones, ", "), err)
+		return fmt.Errorf("serve DNS for %s: %w", strings.Join(d.zones, ", "), err)
 	}
 	d.address = udp.LocalAddr().String()
 	d.servers = []*dns.Server{{PacketConn: udp, Handler: d}, {Listener: tcp, Handler: d}}
@@ -73,10 +83,10 @@ func serveDNS(answers Answers, zones ...string) (*DNS, error) {
 			}
 		}()
 		if err := <-started; err != nil {
-			return nil, errors.Join(fmt.Errorf("serve DNS for %s: %w", strings.Join(zones, ", "), err), d.Close())
+			return errors.Join(fmt.Errorf("serve DNS for %s: %w", strings.Join(d.zones, ", "), err), d.Close())
 		}
 	}
-	return d, nil
+	return nil
 }
 
 // listenBoth finds a port that is free for UDP and for TCP.
@@ -157,8 +167,29 @@ func (d *DNS) Queries() int {
 
 // ServeDNS implements dns.Handler.
 func (d *DNS) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
+	if answer := d.ask(context.Background(), question, w.LocalAddr().Network()); answer != nil {
+		_ = w.WriteMsg(answer) // the asker may be gone
+	}
+}
+
+// Exchange asks without a socket, as by udp or tcp, and waits as long as ctx does where nothing is answered.
+func (d *DNS) Exchange(ctx context.Context, question *dns.Msg, network string) (*dns.Msg, error) {
+	answer := d.ask(ctx, question, network)
+	if answer != nil {
+		return answer, nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-d.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// ask returns the answer, or nil where there is to be none.
+func (d *DNS) ask(ctx context.Context, question *dns.Msg, network string) *dns.Msg {
 	if len(question.Question) != 1 {
-		return
+		return nil
 	}
 	q := question.Question[0]
 	q.Name = dns.CanonicalName(q.Name)
@@ -168,18 +199,20 @@ func (d *DNS) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	d.mu.Unlock()
 
 	if fault.Drop || (fault.DropAAAA && q.Qtype == dns.TypeAAAA) {
-		return
+		return nil
 	}
 	if fault.Delay > 0 {
 		delay := time.NewTimer(fault.Delay)
 		defer delay.Stop()
 		select {
 		case <-delay.C:
+		case <-ctx.Done():
+			return nil
 		case <-d.closed:
-			return
+			return nil
 		}
 	}
-	_ = w.WriteMsg(d.answer(question, q, fault, w.LocalAddr().Network() == "udp")) // the asker may be gone
+	return d.answer(question, q, fault, network == "udp")
 }
 
 // answer makes the message that answers q, the question's with its name in canonical form.

@@ -110,7 +110,7 @@ func (v *view) lookup(name string) (node, bool) {
 	if n, ok := v.names[name]; ok {
 		return n, true
 	}
-	if name == v.zone || v.below[name] > 0 {
+	if name == v.zone || name == "ns."+v.zone || v.below[name] > 0 {
 		return node{}, true
 	}
 	for at := name; at != v.zone; {
@@ -156,8 +156,11 @@ func (e *Emulator) resolve(q dns.Question, client netip.Addr) ([]dns.RR, bool) {
 // answers returns the records of one name, and the name that it is an alias of. A load balancer takes precedence
 // over the records of its name (documentation of load balancers, name).
 func (e *Emulator) answers(z *zone, n node, q dns.Question, client netip.Addr) (records []dns.RR, alias string) {
-	if name := strings.TrimSuffix(q.Name, "."); name == z.Name && q.Qtype == dns.TypeNS {
+	switch name := strings.TrimSuffix(q.Name, "."); {
+	case name == z.Name && q.Qtype == dns.TypeNS:
 		return []dns.RR{&dns.NS{Hdr: header(q.Name, dns.TypeNS, automaticTTL), Ns: "ns." + q.Name}}, ""
+	case name == "ns."+z.Name && len(n.records) == 0:
+		return world.Addresses(q, automaticTTL, []netip.Addr{netip.MustParseAddr("127.0.0.1")}), ""
 	}
 	if n.balancer != nil && (q.Qtype == dns.TypeA || q.Qtype == dns.TypeAAAA) {
 		return e.balance(n.balancer, q, client), ""

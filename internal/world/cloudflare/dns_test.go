@@ -53,6 +53,7 @@ func TestDNS_answersWhatIsInTheZone(t *testing.T) {
 		{"below.kura.test", dns.TypeA, dns.RcodeSuccess, nil},
 		{"kura.test", dns.TypeA, dns.RcodeSuccess, nil},
 		{"kura.test", dns.TypeNS, dns.RcodeSuccess, []string{"300 ns.kura.test."}},
+		{"ns.kura.test", dns.TypeA, dns.RcodeSuccess, []string{"300 127.0.0.1"}},
 		{"kura.test", dns.TypeSOA, dns.RcodeSuccess, []string{"0 ns.kura.test. hostmaster.kura.test. 1 60 60 60 0"}},
 		{"example.org", dns.TypeA, dns.RcodeRefused, nil},
 	} {

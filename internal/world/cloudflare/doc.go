@@ -20,6 +20,9 @@
 // say whether a zone exists, a page is cut from what is there when it is asked for, propagation takes each name its
 // own time. Where it does not know a field it leaves it out, as Cloudflare does.
 //
+// With Options.Socketless nothing listens: Client calls the API and DNS().Exchange asks in the process, also in a
+// synctest bubble, where an hour of outage costs nothing.
+//
 // All of its state is behind one lock, under which nothing is waited for. Time is Options.Now, and no goroutine waits
 // for it: budgets and propagation are computed when somebody asks.
 package cloudflare

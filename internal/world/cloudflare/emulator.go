@@ -48,15 +48,18 @@ type Options struct {
 	Zones  []Zone
 	Tokens []Token
 	Limit  Limit
-	Seed   uint64           // of all that is drawn: identifiers, propagation
-	Now    func() time.Time // time.Now by default; in a synctest bubble, too
+	Seed   uint64           // of all that is drawn: identifiers, the order of listings
+	Now    func() time.Time // time.Now by default
+	// Socketless: nothing listens. The API is reached by Client, DNS by DNS().Exchange, in a synctest bubble too.
+	Socketless bool
 }
 
 // Emulator is a Cloudflare of its own.
 type Emulator struct {
 	url    string
 	now    func() time.Time
-	server *http.Server
+	api    http.Handler
+	server *http.Server // nil: nothing listens
 	dns    *world.DNS
 	closed chan struct{}
 	once   sync.Once
@@ -101,17 +104,21 @@ func New(options Options) (*Emulator, error) {
 	for _, token := range options.Tokens {
 		e.SetToken(token)
 	}
-	server, err := world.ServeDNS(e.resolve, names...)
-	if err != nil {
+	e.api = e.handler()
+	if options.Socketless {
+		e.dns, e.url = world.NewDNS(e.resolve, names...), "http://127.0.0.1"+root
+		return e, nil
+	}
+	var err error
+	if e.dns, err = world.ServeDNS(e.resolve, names...); err != nil {
 		return nil, fmt.Errorf("start a Cloudflare: %w", err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start a Cloudflare: %w", err), server.Close())
+		return nil, errors.Join(fmt.Errorf("start a Cloudflare: %w", err), e.dns.Close())
 	}
-	e.dns = server
 	e.url = "http://" + listener.Addr().String() + root
-	e.server = &http.Server{Handler: e.handler(), ReadHeaderTimeout: 5 * time.Second}
+	e.server = &http.Server{Handler: e.api, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = e.server.Serve(listener) }() // ends by Close
 	return e, nil
 }
@@ -127,7 +134,9 @@ func (e *Emulator) Close() error {
 	var err error
 	e.once.Do(func() {
 		close(e.closed)
-		err = errors.Join(e.server.Close(), e.dns.Close())
+		if err = e.dns.Close(); e.server != nil {
+			err = errors.Join(err, e.server.Close())
+		}
 	})
 	return err
 }

@@ -33,6 +33,7 @@ const (
 	HalfListing  FaultKind = "half"   // the first half of all, and total_count is of that half
 	ShortListing FaultKind = "short"  // the first half of all, though total_count is right
 	MovingPages  FaultKind = "moving" // each page begins one entry too early: some come twice, the last ones never
+	AnyOrder     FaultKind = "order"  // each answer has an order of its own, so pages overlap
 )
 
 // Refusals of creations, with the codes and texts of the real ones (hashicorp/terraform 17948, ingress-controller 18).
@@ -43,7 +44,7 @@ const (
 
 func (k FaultKind) known() bool {
 	switch k {
-	case Reset, Unavailable, HTML, Hang, RateLimited, Slow, LostAnswer, EmptyListing, HalfListing, ShortListing, MovingPages, QuotaExceeded, NotSubscribed:
+	case Reset, Unavailable, HTML, Hang, RateLimited, Slow, LostAnswer, EmptyListing, HalfListing, ShortListing, MovingPages, AnyOrder, QuotaExceeded, NotSubscribed:
 		return true
 	}
 	return false

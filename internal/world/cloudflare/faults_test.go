@@ -164,6 +164,17 @@ func TestFault_listingsLie(t *testing.T) {
 		}
 	}
 	r.Heal()
+	r.Break(cloudflare.Fault{Kind: cloudflare.AnyOrder})
+	whole := func() (names string) {
+		for _, one := range as[[]cloudflare.Record](t, r.call("GET", zonePath+"/dns_records?per_page=5000", nil)) {
+			names += one.Name[:4]
+		}
+		return names
+	}
+	if first, second := whole(), whole(); len(first) != 4*250 || len(second) != 4*250 || first == second {
+		t.Error("two answers with one order, or with another number of records")
+	}
+	r.Heal()
 	r.Break(cloudflare.Fault{Kind: cloudflare.EmptyListing})
 	for _, path := range []string{"/zones", poolsPath, balancersPath} {
 		if a := r.call("GET", path, nil); string(a.Result) != "[]" || a.Info.TotalCount != 0 {

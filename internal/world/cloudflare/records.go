@@ -196,6 +196,9 @@ func (e *Emulator) listRecords(c *call) (reply, *failure) {
 	if c.URL.Query().Get("direction") == "desc" {
 		slices.Reverse(seen)
 	}
+	if c.has(AnyOrder) {
+		e.rand.Shuffle(len(seen), func(i, j int) { seen[i], seen[j] = seen[j], seen[i] })
+	}
 	cut, info, fail := paged(c, seen, 100, 5000)
 	return reply{result: cut, info: info}, fail
 }

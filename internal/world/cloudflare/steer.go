@@ -59,7 +59,9 @@ func (e *Emulator) node(z *zone, name string) node {
 		pools := e.poolsOf(z.Account)
 		n.balancer = &balanced{ttl: uint32(b.TTL), proxied: b.Proxied, policy: b.SteeringPolicy, fallback: pools[b.FallbackPool]}
 		for _, id := range b.DefaultPools {
-			n.balancer.pools = append(n.balancer.pools, pools[id])
+			if p := pools[id]; p != nil { // of one that was seeded it may be anything
+				n.balancer.pools = append(n.balancer.pools, p)
+			}
 		}
 	}
 	return n
