@@ -127,6 +127,8 @@ func (z *zone) check(r Record) *failure {
 		return invalid(1004, "DNS Validation Error: the content of a TXT record has 1 to 2048 characters")
 	case r.TTL != 1 && (r.TTL < z.leastTTL() || r.TTL > 86400):
 		return invalid(9021, "Invalid TTL. Must be between %d and 86400 seconds, or 1 for Automatic.", z.leastTTL())
+	case len(r.Comment) > z.longestComment():
+		return invalid(1004, "DNS Validation Error: a comment has at most %d characters", z.longestComment())
 	case r.Proxied && !r.Proxiable:
 		return invalid(9004, "This record type cannot be proxied.")
 	case r.Proxied && notAddr == nil && (addr.IsPrivate() || addr.IsLoopback()):
@@ -140,6 +142,14 @@ func (z *zone) leastTTL() int {
 		return 30
 	}
 	return 60
+}
+
+// longestComment: documentation of record attributes; external-dns trims its own by it.
+func (z *zone) longestComment() int {
+	if z.Plan == PlanFree {
+		return 100
+	}
+	return 500
 }
 
 // hostname tells whether name can be one: labels of 1 to 63 characters, 253 in all, the first may be *. TXT names

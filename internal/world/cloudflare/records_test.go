@@ -94,6 +94,8 @@ func TestRecord_rulesAndTheirCodes(t *testing.T) {
 		"an alias of itself":             {body("CNAME", "b", "b.kura.test"), "", 9039},
 		"an empty text":                  {body("TXT", "b", ""), "", 1004},
 		"a type nobody knows":            {body("HINFO", "b", "x"), "", 1004},
+		"a comment of 101":               {body("A", "b", "192.0.2.1", "comment", strings.Repeat("x", 101)), "", 1004},
+		"a long comment of who pays":     {body("A", "b", "192.0.2.1", "comment", strings.Repeat("x", 500)), cloudflare.PlanPro, 0},
 		"TTL 1":                          {body("A", "b", "192.0.2.1", "ttl", 1), "", 0},
 		"TTL 59":                         {body("A", "b", "192.0.2.1", "ttl", 59), "", 9021},
 		"TTL 30 for those who pay":       {body("A", "b", "192.0.2.1", "ttl", 30), cloudflare.PlanEnterprise, 0},
@@ -162,6 +164,24 @@ func TestBatch_isOneTransactionInItsOrder(t *testing.T) {
 	}
 	if c := r.Counters(); c.Calls["POST batch"] != 3 || c.Batched != 5+3+2 {
 		t.Errorf("counters %v with %d operations, want 3 batches with 10", c, c.Batched)
+	}
+}
+
+// The body is that of external-dns' provider (cloudflare_batch.go): fields without a value are there.
+func TestBatch_asExternalDNSSendsIt(t *testing.T) {
+	r := start(t, nil)
+	old := r.made(record("A", "old", "192.0.2.1"))
+	body := func(kind, name, content string) map[string]any {
+		return map[string]any{"type": kind, "name": name, "content": content, "ttl": 1.0, "proxied": false, "priority": 0.0, "comment": "", "tags": nil}
+	}
+	update := body("A", "old.kura.test", "192.0.2.2")
+	update["id"] = old.ID
+	text := `"heritage=external-dns,external-dns/owner=prod,external-dns/resource=ingress/kura/acme"`
+	result := as[map[string][]cloudflare.Record](t, r.call("POST", zonePath+"/dns_records/batch", map[string]any{
+		"puts": []any{update}, "posts": []any{body("A", "acme.kura.test", "192.0.2.1"), body("TXT", "a-acme.kura.test", text)},
+	}))
+	if posts := result["posts"]; len(posts) != 2 || posts[1].Content != text || posts[0].Tags == nil || posts[0].Comment != "" || result["puts"][0].Content != "192.0.2.2" {
+		t.Errorf("%+v", result)
 	}
 }
 

@@ -88,7 +88,7 @@ func (z *zone) describe() map[string]any {
 		"id": z.id, "name": z.Name, "status": "active", "paused": false, "type": "full", "development_mode": 0,
 		"name_servers": []string{"ns." + z.Name},
 		"account":      map[string]string{"id": AccountID(z.Account), "name": z.Account},
-		"plan":         map[string]any{"id": identifier("plan", string(z.Plan)), "legacy_id": z.Plan, "name": string(z.Plan)},
+		"plan":         map[string]any{"id": identifier("plan", string(z.Plan)), "legacy_id": z.Plan, "name": string(z.Plan), "is_subscribed": z.Plan != PlanFree},
 		"permissions":  []string{"#zone:read", "#dns_records:read", "#dns_records:edit"},
 	}
 }
