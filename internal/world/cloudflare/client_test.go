@@ -65,6 +65,11 @@ func TestClient_ofCloudflareReadsZonesTokensAndPages(t *testing.T) {
 	if calls := r.Counters().Calls["GET records"]; records.Err() != nil || len(seen) != 250 || calls != 4 {
 		t.Errorf("%d records in %d calls, %v, want 250 in 4, as the client goes on to the first empty page", len(seen), calls, records.Err())
 	}
+	// It looks at the status only: who uses it has to look at more, or reads an error as an empty zone (D5).
+	r.Break(cloudflare.Fault{Kind: cloudflare.Unsuccessful, Times: 1})
+	if page, err := dns.NewRecordService(options(r)...).List(t.Context(), list); err != nil || len(page.Result) != 0 {
+		t.Errorf("200 without success: %+v %v, want the empty page that cloudflare-go takes it for", page, err)
+	}
 	set(&list.PerPage.Value, &list.PerPage.Present, 5000)
 	set(&list.Name.Value.Exact.Value, &list.Name.Value.Exact.Present, "h7.kura.test")
 	list.Name.Present = true

@@ -19,12 +19,16 @@ const (
 	HTML        FaultKind = "html"        // Cloudflare's page about its own outage instead of JSON; Status, 502 by default
 	Hang        FaultKind = "hang"        // no answer until the caller goes
 	RateLimited FaultKind = "ratelimited" // refused in the form of Form, whatever the budget says
+	// Unsuccessful is 200 with success=false and no result. Clients that look at the status only, as cloudflare-go
+	// does, read it as an empty answer.
+	Unsuccessful FaultKind = "unsuccessful"
 )
 
-// Slow answers are right, but take Delay longer. LostAnswer: the effect takes place, then the connection is cut.
+// Answers that say less than what happened.
 const (
-	Slow       FaultKind = "slow"
-	LostAnswer FaultKind = "lostanswer"
+	Slow       FaultKind = "slow"       // right, but Delay later
+	LostAnswer FaultKind = "lostanswer" // the effect takes place, then the connection is cut; with Status it is that, without a body
+	Truncated  FaultKind = "truncated"  // the effect takes place, then comes half of the JSON
 )
 
 // Listings that lie: all of them are 200 and say success.
@@ -44,7 +48,7 @@ const (
 
 func (k FaultKind) known() bool {
 	switch k {
-	case Reset, Unavailable, HTML, Hang, RateLimited, Slow, LostAnswer, EmptyListing, HalfListing, ShortListing, MovingPages, AnyOrder, QuotaExceeded, NotSubscribed:
+	case Reset, Unavailable, HTML, Hang, RateLimited, Unsuccessful, Slow, LostAnswer, Truncated, EmptyListing, HalfListing, ShortListing, MovingPages, AnyOrder, QuotaExceeded, NotSubscribed:
 		return true
 	}
 	return false
@@ -55,7 +59,7 @@ type Fault struct {
 	Kind   FaultKind     `json:"kind"`
 	Only   string        `json:"only,omitempty"`   // calls that it strikes: a name of Counters.Calls, or a part: "POST", "records", "writes" (all but GET); all by default
 	Times  int           `json:"times,omitempty"`  // calls until it is over; 0: it stays until Heal
-	Status int           `json:"status,omitempty"` // of Unavailable and HTML
+	Status int           `json:"status,omitempty"` // of Unavailable, HTML and LostAnswer
 	Delay  time.Duration `json:"-"`                // of Slow
 	Form   LimitForm     `json:"form,omitempty"`   // of RateLimited; FormRetryAfter by default
 }
@@ -160,6 +164,9 @@ func (e *Emulator) broken(w http.ResponseWriter, c *call) (status int, over bool
 func (c *call) refused(header http.Header) *failure {
 	if fault := c.find(RateLimited); fault != nil {
 		return limited(fault.Form, 1, header)
+	}
+	if c.has(Unsuccessful) {
+		return &failure{status: http.StatusOK, Code: 10001, Message: "Unable to process the request."}
 	}
 	return nil
 }

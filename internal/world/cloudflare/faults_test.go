@@ -1,6 +1,7 @@
 package cloudflare_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ func TestFault_outagesDoNothing(t *testing.T) {
 		"429":                {cloudflare.Fault{Kind: cloudflare.RateLimited}, 429, `"success":false`, 971},
 		"10100":              {cloudflare.Fault{Kind: cloudflare.RateLimited, Form: cloudflare.Form10100}, 400, `"success":false`, 10100},
 		"10300":              {cloudflare.Fault{Kind: cloudflare.RateLimited, Form: cloudflare.Form10300}, 403, `"success":false`, 10300},
+		"unsuccessful":       {cloudflare.Fault{Kind: cloudflare.Unsuccessful}, 200, `{"result":null,"success":false`, 10001},
 		"quota":              {cloudflare.Fault{Kind: cloudflare.QuotaExceeded}, 400, `"success":false`, 81045},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,6 +68,17 @@ func TestFault_loadBalancingIsRefusedOnRequest(t *testing.T) {
 	r.Break(cloudflare.Fault{Kind: cloudflare.QuotaExceeded})
 	if a := r.call("PUT", balancersPath+"/"+made.ID, with(body, fields{"ttl": 60})); !a.Success {
 		t.Errorf("what is there already may be changed: %s", a.Text)
+	}
+}
+
+func TestFault_anAnswerThatDoesNotSayWhatHappened(t *testing.T) {
+	for _, fault := range []cloudflare.Fault{{Kind: cloudflare.LostAnswer, Status: 504}, {Kind: cloudflare.Truncated}} {
+		r := start(t, nil)
+		r.Break(fault)
+		a, err := r.try("secret", "POST", zonePath+"/dns_records", record("A", "a", "192.0.2.1"))
+		if r.Table() == "" || a.Status != cmp.Or(fault.Status, 200) || a.Success || (err == nil) != (fault.Status != 0) {
+			t.Errorf("%s: %d %q %v, and there is: %s", fault.Kind, a.Status, a.Text, err, r.Table())
+		}
 	}
 }
 

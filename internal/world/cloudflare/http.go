@@ -130,9 +130,12 @@ func (e *Emulator) serve(w http.ResponseWriter, r *http.Request, route route) {
 		return
 	}
 	out, fail := e.answer(c, route, w.Header())
-	if c.has(LostAnswer) {
-		e.answered(0)
-		reset(w)
+	if fault := c.find(LostAnswer); fault != nil {
+		if e.answered(fault.Status); fault.Status == 0 {
+			reset(w)
+		} else {
+			w.WriteHeader(fault.Status)
+		}
 		return
 	}
 	said := envelope{Result: out.result, Success: fail == nil, Errors: []failure{}, Messages: out.messages, Info: out.info}
@@ -146,6 +149,9 @@ func (e *Emulator) serve(w http.ResponseWriter, r *http.Request, route route) {
 	text, err := json.Marshal(said)
 	if err != nil {
 		panic(err) // a type of ours that JSON does not know
+	}
+	if c.has(Truncated) {
+		text = text[:len(text)/2]
 	}
 	e.answered(status)
 	w.Header().Set("Content-Type", "application/json")
