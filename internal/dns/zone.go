@@ -20,8 +20,9 @@ type Zone struct {
 }
 
 // Naming is where external-dns of this zone writes its ownership records (--txt-prefix,
-// --txt-suffix); at most one is set. They may hold %{record_type}.
-type Naming struct{ Prefix, Suffix string }
+// --txt-suffix); at most one is set. They may hold %{record_type}. Wildcard stands for the * of
+// wildcard hosts (--txt-wildcard-replacement).
+type Naming struct{ Prefix, Suffix, Wildcard string }
 
 // Listing is all there is of a zone, as its API listed it.
 type Listing struct {
