@@ -35,6 +35,7 @@ func complete(c *cobra.Command) {
 	for flag, values := range map[string]cobra.CompletionFunc{
 		"account":     names((*api.Client).ListAccounts, func(a api.Account) string { return a.ID }, true),
 		"region":      names((*api.Client).ListRegions, func(r api.Region) string { return r.Name }, true),
+		"kind":        words(kinds()...),
 		"output":      words("table", "json"),
 		"scope":       words(string(fleet.ScopeRead), string(fleet.ScopeWrite), string(fleet.ScopeAdmin)),
 		"log-level":   words("trace", "debug", "info", "warn", "error"),

@@ -24,6 +24,7 @@ const (
 	exitRefused      = 4
 	exitNoAnswer     = 5
 	exitNotConverged = 6
+	exitFindings     = 7
 	exitInterrupted  = 130
 )
 
@@ -41,6 +42,7 @@ func exitCodesTopic() *cobra.Command {
   4    refused: no valid token, its scope does not cover this, or too many logins failed
   5    kurad does not answer, or not yet
   6    not converged: kurad status --exit-code, and kurad wait
+  7    kurad dns audit found something, or a zone cannot be listed
   130  interrupted
 
 A pipeline that applies and then waits:
@@ -77,6 +79,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case is[*notConverged](err):
 		return exitNotConverged
+	case is[*findings](err):
+		return exitFindings
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, context.DeadlineExceeded):

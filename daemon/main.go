@@ -36,7 +36,7 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(serveCommand(), statusCommand(), eventsCommand(), waitCommand(), tokenCommand(), auditCommand(), snapshotCommand(), adoptCommand(), orphansCommand(), clusterCommand(), versionCommand())
+	root.AddCommand(serveCommand(), statusCommand(), eventsCommand(), waitCommand(), tokenCommand(), auditCommand(), snapshotCommand(), adoptCommand(), orphansCommand(), dnsCommand(), clusterCommand(), versionCommand())
 	root.AddCommand(exitCodesTopic())
 	strict(root)
 	complete(root)

@@ -103,26 +103,37 @@ func (c *Client) DeleteCacheEndpoint(ctx context.Context, e fleet.CacheEndpoint)
 	return c.do(ctx, remove("delete cache endpoint "+e.String(), "cache-endpoints", e.Account, e.Key()), nil)
 }
 
-// collect reads all pages of a list, which are of one revision. A list that the daemon no longer
-// keeps is begun again.
-func collect[T any](ctx context.Context, c *Client, k call) ([]T, error) {
+// collect reads all pages of a list, which are of one revision.
+func collect[T any](ctx context.Context, c *Client, k call) (all []T, err error) {
+	err = pages(k, func(k call, first bool) (string, error) {
+		page, err := fetch[List[T]](ctx, c, k)
+		if first {
+			all = nil
+		}
+		all = append(all, page.Items...)
+		return page.Next, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// pages reads a list page by page: read says where the next one begins, and hears which is the
+// first, once more where the daemon no longer keeps the list.
+func pages(k call, read func(k call, first bool) (next string, err error)) error {
 	const begins = 3
 	k.query.Set("limit", strconv.Itoa(MaxPage))
-	var all []T
 	for begin := 1; ; {
-		page, err := fetch[List[T]](ctx, c, k)
+		next, err := read(k, !k.query.Has("page"))
 		switch {
 		case fleet.CodeOf(err) == CodeCursorExpired && begin < begins:
 			begin++
-			all = nil
 			k.query.Del("page")
-			continue
-		case err != nil:
-			return nil, err
+		case err != nil || next == "":
+			return err
+		default:
+			k.query.Set("page", next)
 		}
-		if all = append(all, page.Items...); page.Next == "" {
-			return all, nil
-		}
-		k.query.Set("page", page.Next)
 	}
 }

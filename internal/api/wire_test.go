@@ -28,7 +28,7 @@ func TestWire_everyTypeEncodesAsItWasReviewed(t *testing.T) {
 		api.VersionInfo{}, api.Account{}, api.HostTemplate{}, api.Region{}, api.CacheEndpoint{}, api.Endpoint{},
 		api.Written[api.Account]{}, api.List[api.Endpoint]{}, api.ServerChanges{}, api.ServerChange{}, api.EventChanges{},
 		api.TokenInfo{}, api.TokenRequest{}, api.CreatedToken{}, api.AdoptRequest{}, api.Orphans{}, api.Namespace{}, api.AcceptRequest{},
-		api.AuditAnchor{}, api.Problem{}, fleet.Server{}, fleet.Deployment{}, fleet.Token{},
+		api.AuditAnchor{}, api.Problem{}, api.DNSAudit{}, fleet.PruneRequest{}, fleet.Pruned{}, fleet.TakeRequest{}, fleet.Taken{}, fleet.Server{}, fleet.Deployment{}, fleet.Token{},
 	} {
 		set := reflect.New(reflect.TypeOf(zero)).Elem()
 		n := 0

@@ -40,3 +40,24 @@ func (r *Records) CommitOrphan(ctx context.Context, o fleet.Orphan, events ...fl
 	}
 	return tx.Commit(ctx)
 }
+
+// Note adds an event that no turn stores. That of a server that is not declared is kept as those
+// of one that is gone.
+func (r *Records) Note(ctx context.Context, e fleet.Event) error {
+	key := fleet.ServerKey{Account: e.Account, Region: e.Region}
+	for {
+		intent, err := fetch[fleet.Intent](ctx, r, intentKey(key))
+		if err != nil {
+			return err
+		}
+		tx := r.Begin()
+		tx.AddEvent(e)
+		if !intent.Exists() {
+			tx.compare(kv.Absent(intentKey(key)))
+			tx.departs = &key
+		}
+		if _, err = tx.Commit(ctx); !kv.IsConflict(err) {
+			return err
+		}
+	}
+}

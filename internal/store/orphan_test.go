@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -86,5 +87,19 @@ func TestG2_whoLeadsNoMoreNotesNoOrphan(t *testing.T) {
 	}
 	if leadership.Valid() {
 		t.Error("a refused write leaves the leadership valid")
+	}
+}
+
+func TestD6_anEventThatNoTurnStoresIsKeptAsThoseOfItsServer(t *testing.T) {
+	r, _ := records(t)
+	declare(t, r, acme)
+	for i := range store.MaxDeparted + 2 { // who is gone keeps its events until so many others went
+		must[any](t)(nil, r.Note(t.Context(), fleet.Event{Account: fmt.Sprintf("gone-%d", i), Region: "eu", Reason: "DNSPruned"}))
+	}
+	must[any](t)(nil, r.Note(t.Context(), fleet.Event{Account: "acme", Region: "eu", Reason: "DNSPruned"}))
+	for account, want := range map[string]int{"acme": 1, "gone-0": 0, "gone-1": 0, "gone-2": 1} {
+		if l := must[store.Listing[fleet.Event]](t)(r.Events(t.Context(), fleet.ServerKey{Account: account, Region: "eu"})); len(l.Items) != want {
+			t.Errorf("%s has %d events, want %d", account, len(l.Items), want)
+		}
 	}
 }

@@ -16,6 +16,7 @@ type Event string
 // Events.
 const (
 	EventCall      Event = "call"      // of the API
+	EventDNS       Event = "dns"       // a call changed one host of a DNS zone; the line says how
 	EventCommand   Event = "command"   // of the command line, without the API
 	EventRecovered Event = "recovered" // a crash had cut the line before off
 	EventBroken    Event = "broken"    // the log could not be gone on with, or somebody cut it off; the line says why

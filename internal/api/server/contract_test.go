@@ -66,7 +66,7 @@ func TestContract_anAnswerIsByteForByteAsItWasReviewed(t *testing.T) {
 	for _, path := range []string{
 		"/healthz", "/readyz", "/v1/version", "/v1/accounts", "/v1/accounts/acme", "/v1/accounts/acme/endpoints", "/v1/cache-endpoints", "/v1/cache-endpoints?technology=x&account=acme",
 		"/v1/host-templates", "/v1/host-templates/public", "/v1/regions", "/v1/regions/eu", "/v1/servers", "/v1/servers?limit=1", "/v1/servers?verdict=converged", "/v1/servers/acme/eu", "/v1/servers?wait=0s", "/v1/servers/acme/eu?wait=0s",
-		"/v1/servers/acme/eu?observe=now", "/v1/servers/acme/eu/deployments", "/v1/events", "/v1/events?wait=0s", "/v1/orphans", "/v1/clusters", "/v1/audit-anchors", "/v1/tokens",
+		"/v1/servers/acme/eu?observe=now", "/v1/servers/acme/eu/deployments", "/v1/events", "/v1/events?wait=0s", "/v1/orphans", "/v1/dns/audit", "/v1/dns/audit?zone=none", "/v1/clusters", "/v1/audit-anchors", "/v1/tokens",
 		"/v1/accounts/none", "/v1/accounts/a%2Fb", "/v1/regions/none", "/v1/servers/none/eu", "/v1/servers/acme/eu?observe=later", "/v1/servers/acme/eu?observe=now&wait=1s", "/v1/servers?wait=1s&account=acme", "/v1/servers?wait=never",
 		"/v1/accounts?limit=0", "/v1/accounts?limit=2000&x=1", "/v1/accounts?page=AAAA", "/v1/servers?page=AAAA", "/v1/servers?wait=0s&after=AAAA", "/v1/events?wait=0s&after=AAAA", "/v1/none", "//v1/none", "/v1//accounts", "/v1/servers/acme/eu:redeploy", "/v1/servers/acme/eu:none/x",
 	} {

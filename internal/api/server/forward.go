@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 // Leader says which of several kurads on one store leads: it alone looks at runtimes and
@@ -54,12 +55,16 @@ const (
 // alone: the time of the last observation, a fresh look, what endpoints list.
 func leaderKnows(id string) bool {
 	switch id {
-	case "get-server", "list-servers", "list-orphans", "list-endpoints":
+	case "get-server", "list-servers", "list-orphans", "list-endpoints", "list-dns-audit":
 		return true
 	default:
 		return false
 	}
 }
+
+// leaderDoes reports whether the leader alone does what the route is for: it knows what it does
+// in the zones besides.
+func leaderDoes(id string) bool { return id == "prune-dns" || id == "take-host" }
 
 // newForwarder returns how a follower reaches the leader.
 func newForwarder(tlsConfig *tls.Config) http.RoundTripper {
@@ -79,7 +84,12 @@ func (s *Server) passOn(r route) func(huma.Context, func(huma.Context)) {
 		if leads && forwarded {
 			ctx.SetHeader(headerLeader, "1")
 		}
-		if !leaderKnows(r.id) || leads || forwarded || ctx.Query("wait") != "" || ctx.Query("after") != "" || s.keepsPage(ctx.Query("page")) {
+		does := leaderDoes(r.id)
+		if forwarded && !leads && does {
+			s.refuse(ctx, notDone(errors.New("the one that was asked leads no more")))
+			return
+		}
+		if !does && !leaderKnows(r.id) || leads || forwarded || ctx.Query("wait") != "" || ctx.Query("after") != "" || s.keepsPage(ctx.Query("page")) {
 			next(ctx)
 			return
 		}
@@ -87,11 +97,18 @@ func (s *Server) passOn(r route) func(huma.Context, func(huma.Context)) {
 		if ctx.Query("observe") != "" {
 			limit += api.MaxObserve
 		}
+		if does {
+			limit += zonesWithin
+		}
 		within, cancel := context.WithCancel(ctx.Context())
 		defer cancel()
 		timer := time.AfterFunc(limit, cancel)
 		defer timer.Stop()
 		here := func(_ http.ResponseWriter, _ *http.Request, err error) {
+			if does {
+				s.refuse(ctx, notDone(err))
+				return
+			}
 			s.Logger.Debug("the leader does not answer: answering from the store", "request", requestID(ctx.Context()), "error", err)
 			next(ctx)
 		}
@@ -106,16 +123,21 @@ func (s *Server) passOn(r route) func(huma.Context, func(huma.Context)) {
 			ErrorHandler: here,
 			Rewrite: func(p *httputil.ProxyRequest) {
 				p.SetURL(leader)
-				p.Out.Header = only(p.In.Header, "Authorization", "If-None-Match", api.HeaderEnvironment)
+				p.Out.Header = only(p.In.Header, "Authorization", "If-None-Match", "Content-Type", api.HeaderEnvironment)
 				p.Out.Header.Set(headerForwarded, "1")
 			},
 			ModifyResponse: func(res *http.Response) error {
 				timer.Reset(askLeader)
-				return whole(res)
+				return whole(res, does)
 			},
 		}
 		proxy.ServeHTTP(w, req.WithContext(within))
 	}
+}
+
+// notDone says that the leader did not answer a call that it alone can do.
+func notDone(err error) error {
+	return fleet.Errorf(fleet.CodeUnavailable, "only the kurad that leads changes DNS zones, and it did not answer: %v; what was asked for may have been done: ask again, what is done is not done twice", err)
 }
 
 func (s *Server) leaderURL(ctx context.Context) (*url.URL, error) {
@@ -141,12 +163,13 @@ func only(from http.Header, names ...string) http.Header {
 	return h
 }
 
-// whole refuses what is no whole answer of the leader, before a byte of it is passed on.
-func whole(res *http.Response) error {
+// whole refuses what is no whole answer of the leader, before a byte of it is passed on; problems
+// are answers where the leader alone can give any.
+func whole(res *http.Response, problems bool) error {
 	if res.Header.Get(headerLeader) == "" {
 		return errors.New("what answers at the leader's address does not lead")
 	}
-	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusNotModified {
+	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusNotModified && !problems {
 		return fmt.Errorf("the leader answers %s", res.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, mostForwarded+1))
@@ -156,6 +179,6 @@ func whole(res *http.Response) error {
 	if len(body) > mostForwarded {
 		return errors.New("the leader's answer is too large to be passed on")
 	}
-	res.Header, res.Body = only(res.Header, "Content-Type", "ETag"), io.NopCloser(bytes.NewReader(body))
+	res.Header, res.Body = only(res.Header, "Content-Type", "ETag", "Retry-After"), io.NopCloser(bytes.NewReader(body))
 	return nil
 }

@@ -68,6 +68,10 @@ func (s *Server) register() {
 
 	answer(s, route{"list-orphans", "GET", "/v1/orphans", read, ofListed, "Containers and KuraInstances of this environment that belong to no declared server.", 0}, s.listOrphans)
 
+	answer(s, route{"list-dns-audit", "GET", "/v1/dns/audit", read, ofListed, "What in the DNS zones is not as the servers want it, by zone, host and kind, from the newest listing of each.", 0}, s.auditDNS)
+	answer(s, route{"prune-dns", "POST", "/v1/dns/prune", admin, ofDaemon, "Delete hosts that are ours and wanted by nobody, as they are read now.", 0}, s.pruneDNS)
+	answer(s, route{"take-host", "POST", "/v1/dns/take", admin, ofDaemon, "Move a host that a server wants from another owner to the region's, where it is exactly that owner's.", 0}, s.takeHost)
+
 	answer(s, route{"list-clusters", "GET", "/v1/clusters", admin, ofDaemon, "Namespaces of Kubernetes clusters: which were observed, and which are there now.", 0}, s.listNamespaces)
 	handle(s, route{"accept-cluster", "POST", "/v1/clusters/{cluster}/{namespace}:accept", admin, ofDaemon, "Make the namespace that is there now the one that is observed: kurad acts in it from then on.", http.StatusNoContent}, s.acceptNamespace)
 
@@ -125,7 +129,7 @@ func (s *Server) describe() ([]byte, error) {
 	doc := s.api.OpenAPI()
 	for _, path := range doc.Paths {
 		for _, op := range []*huma.Operation{path.Put, path.Post} {
-			if op != nil && op.Responses["200"] != nil {
+			if op != nil && op.Responses["200"] != nil && !leaderDoes(op.OperationID) { // that makes nothing
 				op.Responses["201"] = &huma.Response{Description: "It was made.", Content: op.Responses["200"].Content}
 			}
 		}

@@ -68,7 +68,7 @@ func (w *world) wantBody(method, path, body string) {
 // Every answer looks as the document says, whose schemas are closed: one with a field
 // too many is refused.
 func TestOpenAPI_answersLookAsItSays(t *testing.T) {
-	w := newWorld(t)
+	w, zones := newZonesWorld(t)
 	pb := huma.NewPathBuffer(nil, 0)
 	told := map[string]bool{}
 	ask := func(method, path, url, body string, status int, header ...string) []byte {
@@ -170,6 +170,15 @@ func TestOpenAPI_answersLookAsItSays(t *testing.T) {
 	ask("POST", server+":adopt", "/v1/servers/beta/eu:adopt", text(api.AdoptRequest{ImageTag: "v1", Containers: map[string]string{"cache": "made-by-hand"}}), 201)
 	w.turns.listings = []fleet.Listing{{Endpoint: "podman", Begun: now, Containers: []fleet.Container{{Name: "n", ID: "x", Account: "gone", Region: "eu", State: fleet.ContainerRunning}}}}
 	ask("GET", "/v1/orphans", "/v1/orphans", "", 200)
+	row := finding("acme", "a.kura.test", fleet.FindingForeign)
+	row.Owners, row.Contents, row.Environment, row.Resource, row.Prunable = []string{"prod"}, []string{"A 192.0.2.1"}, "production", "kura-production/eu/acme", true
+	record := []fleet.DNSRecord{{ID: "1", Name: row.Host, Type: "A", Content: "192.0.2.1", TTL: 30, Proxied: true}}
+	zones.audits = []fleet.ZoneAudit{{Zone: "kura.test", Listed: now, Failure: &fleet.ReadFailure{Reason: fleet.ReasonZoneUnreachable, Message: "m", Since: now}, Findings: []fleet.Finding{row}}}
+	zones.pruned = fleet.Pruned{Items: []fleet.Finding{row}, Kept: []fleet.KeptHost{{Host: "b", Why: "w"}}, Unreadable: []fleet.AuditedZone{{Zone: "z", Reason: fleet.ReasonZoneUnreachable, Message: "m", Since: &now}}}
+	zones.taken = fleet.Taken{Zone: "kura.test", Host: row.Host, From: "prod", To: "us", Account: "acme", Region: "eu", Before: record, After: record, Changed: true}
+	ask("GET", "/v1/dns/audit", "/v1/dns/audit", "", 200)
+	ask("POST", "/v1/dns/prune", "/v1/dns/prune", `{"zone":"kura.test","hosts":["a.kura.test"]}`, 200)
+	ask("POST", "/v1/dns/take", "/v1/dns/take?dry_run=true", `{"host":"a.kura.test","from":"prod"}`, 200)
 	w.must(w.records.PutAnchor(t.Context(), "audit.log", store.Versioned[fleet.AuditAnchor]{}, fleet.AuditAnchor{First: 1, Seq: 2, Hash: "x"}))
 	ask("GET", "/v1/audit-anchors", "/v1/audit-anchors", "", 200)
 	w.runtimes.uids = map[string]string{"prod/kura": "two"}
