@@ -46,6 +46,8 @@ type DNSRecord struct {
 	Content string `json:"content"`       // of a TXT: its strings joined, without quotes
 	TTL     int    `json:"ttl,omitempty"` // seconds; 1: the provider's choice
 	Proxied bool   `json:"proxied,omitempty"`
+	// Comment is what people read beside it: a note of kurad's, which decides nothing.
+	Comment string `json:"comment,omitempty"`
 }
 
 // ResourceOf names a server in the ownership records that kurad writes:

@@ -78,6 +78,9 @@ type Outcome struct {
 	ContainerID string `json:"container_id,omitempty"`
 	Forced      bool   `json:"forced,omitempty"` // the stop needed SIGKILL (C6)
 	Port        int    `json:"port,omitempty"`   // the host port that somebody else has (ReasonPortTaken)
+	// After is for how long at least nothing is to be tried again, as who answered said: a
+	// rate limit. 0: unknown.
+	After Duration `json:"after,omitempty"`
 	// Applied is the KuraInstance that an apply was answered with (K8).
 	Applied *KubeState `json:"applied,omitempty"`
 	// Altered is what that instance has otherwise than it was applied (K10).

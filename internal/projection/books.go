@@ -76,7 +76,7 @@ func (b books) answers() {
 				b.again() // what was stopped for it is put back first (C14)
 				return
 			}
-			at := b.in.Now.Add(backoff(task.Tries, minRetry, maxTaskRetry, task.ID))
+			at := b.in.Now.Add(max(task.Outcome.After.Std(), backoff(task.Tries, minRetry, maxTaskRetry, task.ID)))
 			task.NotBefore = &at
 		}
 	}

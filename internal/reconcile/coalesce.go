@@ -5,13 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
+// A call waits until for calm nothing came that it would carry as well, gathering at most.
+const (
+	calm      = 100 * time.Millisecond
+	gathering = 2 * time.Second
+)
+
 // Coalesce returns an Execute that makes one call of the tasks of many servers: of those that
-// came while the call before it was under way, up to most. The call answers each in its place,
-// and has the time of the one that waited longest.
+// come together, or came while the call before it was under way, up to most. The call answers
+// each in its place, and has the time of the one that waited longest. A room whose calls are
+// to carry more than 16 has to have as many slots.
 func Coalesce(most int, call func(context.Context, []Call) []fleet.Outcome) func(context.Context, Call) fleet.Outcome {
 	c := &coalescer{most: most, call: call}
 	return c.execute
@@ -57,6 +65,19 @@ func (c *coalescer) execute(ctx context.Context, task Call) fleet.Outcome {
 	}
 }
 
+// gather waits for those who come together, where there is one.
+func (c *coalescer) gather() {
+	for until, seen := time.Now().Add(gathering), 0; time.Now().Before(until); <-time.After(calm) {
+		c.mu.Lock()
+		n := len(c.queued)
+		c.mu.Unlock()
+		if n <= seen || n >= c.most {
+			return
+		}
+		seen = n
+	}
+}
+
 // drain makes calls until nothing is queued.
 func (c *coalescer) drain() {
 	for batch := c.next(); len(batch) > 0; batch = c.next() {
@@ -78,6 +99,7 @@ func (c *coalescer) drain() {
 
 // next takes the tasks of the next call, none where all that is queued was given up.
 func (c *coalescer) next() []*queued {
+	c.gather()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queued = slices.DeleteFunc(c.queued, func(q *queued) bool { return q.ctx.Err() != nil })

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -12,12 +13,18 @@ import (
 
 // Executor runs the effects of the kinds that it is registered for.
 type Executor interface {
-	// Room names where a region's tasks are run: those of a room share its slots, and what
-	// hangs there takes none from another (P19). "": there is no such place.
-	Room(region fleet.Region) string
+	// Room is where a region's task is run: those of a room share its slots, and what hangs
+	// there takes none from another (P19). Without a name there is no such place.
+	Room(region fleet.Region, task fleet.Task) Room
 	// Execute runs a claimed task until it succeeded, was answered otherwise or ctx ended. A
 	// room's tasks run beside each other: Coalesce makes one call of them.
 	Execute(ctx context.Context, c Call) fleet.Outcome
+}
+
+// Room is a place where tasks are run.
+type Room struct {
+	Name  string
+	Slots int // tasks at once, which a room keeps; 0: 16
 }
 
 // Call is a claimed task, with what it is for.
@@ -41,11 +48,11 @@ func (c Call) work() work { return work{c.Key, c.Track} }
 type sites struct{ r *Reconciler }
 
 // Room implements Executor.
-func (s sites) Room(region fleet.Region) string {
+func (s sites) Room(region fleet.Region, _ fleet.Task) Room {
 	if at := s.r.site(region); at != nil {
-		return at.runtime()
+		return Room{Name: at.runtime()}
 	}
-	return ""
+	return Room{}
 }
 
 // Execute implements Executor.
@@ -62,10 +69,12 @@ type room struct {
 // room returns the slots that a task needs one of, nil where nobody runs it.
 func (r *Reconciler) room(task fleet.Task, region fleet.Region) *slots {
 	at := room{executor: task.Executor()}
-	if x := r.executors[at.executor]; x != nil {
-		at.name = x.Room(region)
+	x := r.executors[at.executor]
+	if x == nil {
+		return nil
 	}
-	if at.name == "" {
+	of := x.Room(region, task)
+	if at.name = of.Name; at.name == "" {
 		return nil
 	}
 	r.mu.Lock()
@@ -73,7 +82,7 @@ func (r *Reconciler) room(task fleet.Task, region fleet.Region) *slots {
 	s := r.rooms[at]
 	if s == nil {
 		later := func(w work, d time.Duration) { r.queue.AddAfter(w.ServerKey, d) }
-		s = &slots{kick: func(w work) { r.Kick(w.ServerKey) }, pace: pace{now: r.now, later: later}}
+		s = &slots{most: cmp.Or(of.Slots, effectsAtOnce), kick: func(w work) { r.Kick(w.ServerKey) }, pace: pace{now: r.now, later: later}}
 		r.rooms[at] = s
 	}
 	return s
@@ -117,6 +126,7 @@ func (r *Reconciler) stopAllWaiting(key fleet.ServerKey) {
 type slots struct {
 	kick func(work)
 	pace pace // of the tries that have slots
+	most int
 
 	mu     sync.Mutex
 	taken  int
@@ -127,7 +137,7 @@ type slots struct {
 func (s *slots) begin(key work) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken == effectsAtOnce {
+	if s.taken == s.most {
 		if !slices.Contains(s.queued, key) {
 			s.queued = append(s.queued, key)
 		}
@@ -142,7 +152,7 @@ func (s *slots) begin(key work) bool {
 func (s *slots) tryBegin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken == effectsAtOnce {
+	if s.taken == s.most {
 		return false
 	}
 	s.taken++
@@ -174,7 +184,7 @@ func (s *slots) stopWaiting(key work) {
 
 // wake makes the turns due of as many as there is room for; s.mu is held.
 func (s *slots) wake() {
-	for _, key := range s.queued[:min(len(s.queued), effectsAtOnce-s.taken)] {
+	for _, key := range s.queued[:min(len(s.queued), s.most-s.taken)] {
 		s.kick(key)
 	}
 }

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,7 +16,9 @@ import (
 // executor is one of a test's, with a room for each region.
 type executor func(context.Context, reconcile.Call) fleet.Outcome
 
-func (executor) Room(region fleet.Region) string { return region.Name }
+func (executor) Room(region fleet.Region, _ fleet.Task) reconcile.Room {
+	return reconcile.Room{Name: region.Name}
+}
 
 func (e executor) Execute(ctx context.Context, c reconcile.Call) fleet.Outcome { return e(ctx, c) }
 
@@ -121,6 +124,7 @@ func TestP19_aCallThatHangsIsEndedAndWhatWasNotSentWasNot(t *testing.T) {
 				defer cancel()
 				answers[i] = execute(within, reconcile.Call{})
 			}()
+			<-time.After(time.Second) // the bubble's: it is sent, or queued
 			synctest.Wait()
 		}
 		begin(0)
@@ -141,5 +145,69 @@ func TestP19_aCallThatHangsIsEndedAndWhatWasNotSentWasNot(t *testing.T) {
 		if answers[3].Class != "" || nth.Load() != 3 {
 			t.Errorf("the next call answers %+v", answers[3])
 		}
+	})
+}
+
+// Toward D7: of 500 changes that come within a moment the first call carries none alone.
+func TestP19_tasksThatComeTogetherAreOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []int
+		execute := reconcile.Coalesce(1000, func(_ context.Context, batch []reconcile.Call) []fleet.Outcome {
+			calls = append(calls, len(batch))
+			return make([]fleet.Outcome, len(batch))
+		})
+		within, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var tasks sync.WaitGroup
+		for range 500 {
+			tasks.Go(func() { execute(within, reconcile.Call{}) })
+			<-time.After(time.Millisecond) // the bubble's
+		}
+		tasks.Wait()
+		if len(calls) != 1 {
+			t.Errorf("calls of %v tasks, want one of all", calls)
+		}
+		for range 50 { // and where they never cease to come nobody waits for the last
+			tasks.Go(func() { execute(within, reconcile.Call{}) })
+			<-time.After(90 * time.Millisecond) // the bubble's
+		}
+		tasks.Wait()
+		if n := len(calls); n < 3 || n > 5 {
+			t.Errorf("calls of %v tasks, want one every two seconds", calls)
+		}
+	})
+}
+
+// wide is an executor with a room for each kind of a region's tasks, of 40 slots.
+type wide struct{ executor }
+
+func (wide) Room(region fleet.Region, task fleet.Task) reconcile.Room {
+	return reconcile.Room{Name: region.Name + string(task.Kind), Slots: 40}
+}
+
+func TestP19_aRoomHasAsManySlotsAsItsExecutorSays(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.inUS()
+		release := make(chan struct{})
+		var hang atomic.Int64
+		k := w.start(options{executors: func(k *kurad) map[fleet.Executor]reconcile.Executor {
+			return map[fleet.Executor]reconcile.Executor{fleet.ExecutorCluster: wide{func(ctx context.Context, c reconcile.Call) fleet.Outcome {
+				if c.Task.Kind == fleet.TaskApply && hang.Add(1) <= 40 {
+					<-release
+				}
+				return k.clients["prod"].Execute(ctx, c.Key, c.Task, *c.Desired.Kubernetes)
+			}}}
+		}})
+		defer k.stop()
+		for i := range 50 {
+			w.declareIn(us(fmt.Sprintf("s%02d", i)), "v1", false)
+		}
+		w.until("all slots of its room hang", time.Minute, func() bool { return hang.Load() == 40 })
+		w.pass(20 * time.Second)
+		if n := hang.Load(); n != 40 {
+			t.Errorf("%d tasks hang, want as many as have slots", n)
+		}
+		close(release)
+		w.until("all run", time.Minute, func() bool { return w.count("v1") == 50 })
 	})
 }

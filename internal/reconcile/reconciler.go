@@ -113,7 +113,7 @@ type Config struct {
 
 const (
 	workers       = 8
-	effectsAtOnce = 16 // per room
+	effectsAtOnce = 16 // per room, where it says no other number
 	// refreshesAtOnce bounds the reads of single instances of a cluster.
 	refreshesAtOnce = 16
 	refreshTimeout  = 15 * time.Second

@@ -10,7 +10,7 @@ import (
 
 func TestP19_aSlotIsNotLostToWhoNoLongerWantsIt(t *testing.T) {
 	var woken []work
-	s := slots{kick: func(k work) { woken = append(woken, k) }}
+	s := slots{most: effectsAtOnce, kick: func(k work) { woken = append(woken, k) }}
 	name := func(what string, i int) work {
 		return work{ServerKey: fleet.ServerKey{Account: fmt.Sprintf("%s%02d", what, i), Region: "eu"}}
 	}
@@ -46,7 +46,7 @@ func TestP19_aSlotIsNotLostToWhoNoLongerWantsIt(t *testing.T) {
 
 func TestP19_whoFindsItsSlotTakenKeepsItsPlace(t *testing.T) {
 	var woken []work
-	s := slots{kick: func(k work) { woken = append(woken, k) }}
+	s := slots{most: effectsAtOnce, kick: func(k work) { woken = append(woken, k) }}
 	name := func(what string, i int) work {
 		return work{ServerKey: fleet.ServerKey{Account: fmt.Sprintf("%s%02d", what, i), Region: "eu"}}
 	}

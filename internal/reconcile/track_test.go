@@ -99,13 +99,13 @@ func (m *marks) Fresh(context.Context, fleet.Gathered) error { return nil }
 
 func (m *marks) Memory(fleet.ServerKey) (time.Time, int) { return time.Time{}, 0 }
 
-func (m *marks) Room(fleet.Region) string {
+func (m *marks) Room(fleet.Region, fleet.Task) reconcile.Room {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken {
 		panic("no room")
 	}
-	return "marks"
+	return reconcile.Room{Name: "marks"}
 }
 
 func (m *marks) Execute(ctx context.Context, c reconcile.Call) fleet.Outcome {
