@@ -51,6 +51,8 @@ type Status struct {
 	// Served facts: set by P5, kept until the server is destroyed.
 	ServingImageTag string `json:"serving_image_tag,omitempty"`
 	PublishedURL    string `json:"published_url,omitempty"`
+	// Withheld is why clients are not led to the published url: its host is somebody else's (D3).
+	Withheld Reason `json:"withheld,omitempty"`
 	// Aliases are the hosts that stay routed after a move (H8).
 	Aliases []Alias `json:"aliases,omitempty"`
 

@@ -43,10 +43,11 @@ func stopClock(c *fleet.StallClock, now time.Time) {
 	c.Since = nil
 }
 
-// clockStands reports whether time does not count now: under a hold, and while the
-// ownership cannot be read (P10).
+// clockStands reports whether time does not count now: under a hold, and while the ownership
+// of what it is to be reached by cannot be read (P10). Of a host that nobody publishes, or
+// whose record is encrypted, that was read, and waiting longer than others says so.
 func (in Input) clockStands(hs []fleet.Hold) bool {
-	return len(hs) > 0 && in.rule(RuleClockHeld) || in.publicHost().Ownership == fleet.OwnershipUnknown
+	return len(hs) > 0 && in.rule(RuleClockHeld) || in.unknownOwner()
 }
 
 // expiry returns when the clock will have counted to limit; nil while it stands.

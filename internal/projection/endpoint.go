@@ -9,7 +9,8 @@ import (
 // gate is what stands between a converged instance and active.
 type gate struct {
 	url      string // that must answer
-	moveHeld bool   // the declared url belongs to somebody else (D3)
+	moveHeld bool   // a declared host belongs to somebody else (D3)
+	claim    claim  // on the host that is not known to be ours
 	open     bool
 	reason   fleet.Reason // why it is not open
 }
@@ -19,15 +20,12 @@ func (t *turn) readGate() gate {
 	in, g := t.in, gate{url: t.in.Desired.URL}
 	probe := in.Seen.Endpoint
 	if in.rule(RuleD3Ownership) {
-		switch in.publicHost().Ownership {
-		case fleet.OwnershipForeign:
-			if t.s.PublishedURL == "" || t.s.PublishedURL == g.url {
-				return gate{url: g.url, reason: fleet.ReasonForeignOwner}
-			}
-			g.url, g.moveHeld, probe = t.s.PublishedURL, true, in.Seen.Published
-		case fleet.OwnershipUnknown, fleet.OwnershipUnreadable, fleet.OwnershipAbsent:
-			return gate{url: g.url, reason: fleet.ReasonOwnershipUnknown}
-		case fleet.OwnershipOurs, fleet.OwnershipNotChecked:
+		switch c := in.entryClaim(); {
+		case c.status == fleet.True:
+		case c.foreign() && t.s.PublishedURL != "" && t.s.PublishedURL != g.url:
+			g.url, g.moveHeld, g.claim, probe = t.s.PublishedURL, true, c, in.Seen.Published
+		default:
+			return gate{url: g.url, reason: c.reason, claim: c}
 		}
 	}
 	if !in.rule(RuleURLOnce) {
@@ -50,17 +48,6 @@ func (t *turn) readGate() gate {
 // globalRequired reports whether the global endpoint is a part of the gate (R2).
 func (in Input) globalRequired() bool {
 	return in.Desired.GlobalURL != "" && in.Region.Readiness.Global != fleet.GlobalAdvisory
-}
-
-// publicHost is the newest read of the declared public host.
-func (in Input) publicHost() fleet.HostRead { return in.host(in.Desired.Hosts.Public) }
-
-// host is the newest read of a host's records.
-func (in Input) host(host string) fleet.HostRead {
-	if r, ok := in.Seen.Hosts[host]; ok || in.Region.DNS.Mode == "" || in.Region.DNS.Mode == fleet.DNSNone {
-		return r
-	}
-	return fleet.HostRead{Host: host, Ownership: fleet.OwnershipUnknown}
 }
 
 // answered reports whether a probe of the url, begun after the instance converged,
@@ -131,7 +118,7 @@ func (t *turn) publish(url string) {
 		t.s.Aliases = slices.DeleteFunc(t.s.Aliases, func(a fleet.Alias) bool { return a.Host == old || a.Host == host })
 		t.s.Aliases = append(t.s.Aliases, fleet.Alias{Host: old, Until: &until})
 	}
-	t.s.PublishedURL = url
+	t.s.PublishedURL, t.s.Withheld = url, ""
 }
 
 // freed are the hosts that the server led clients to before the turn and does not now:

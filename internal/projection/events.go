@@ -51,6 +51,12 @@ func (t *turn) differences() (es []fleet.Event) {
 	if prev.PublishedURL != "" && s.PublishedURL != "" && prev.PublishedURL != s.PublishedURL {
 		add(fleet.EventNormal, "URLSwitched", "from %s to %s", prev.PublishedURL, s.PublishedURL)
 	}
+	withheld := s.Withheld != "" && prev.Withheld == ""
+	if withheld {
+		add(fleet.EventWarning, "EndpointWithheld", "clients are led to %s no more: %s", s.PublishedURL, t.in.claimOn(fleet.HostOf(s.PublishedURL)))
+	} else if s.Withheld == "" && prev.Withheld != "" && s.PublishedURL == prev.PublishedURL {
+		add(fleet.EventNormal, "EndpointRestored", "clients are led to %s again", s.PublishedURL)
+	}
 	if s.Clock.Expired && !prev.Clock.Expired {
 		add(fleet.EventWarning, "Stalled", "%s", condition(s, fleet.ConditionProgressing).Message)
 	}
@@ -77,7 +83,7 @@ func (t *turn) differences() (es []fleet.Event) {
 	}
 	for _, ct := range []fleet.ConditionType{fleet.ConditionInstanceObserved, fleet.ConditionEndpointReady, fleet.ConditionDNSOwned} {
 		was, is := condition(prev, ct), condition(s, ct)
-		if was.Type == "" || was.Status == is.Status || in.Intent.Deleting != nil {
+		if was.Type == "" || was.Status == is.Status || in.Intent.Deleting != nil || withheld && ct == fleet.ConditionDNSOwned {
 			continue
 		}
 		if is.Status == fleet.True {

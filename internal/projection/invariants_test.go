@@ -118,10 +118,14 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 		gateURL = prev.PublishedURL
 		fail(entered && (prev.PublishedURL == "" || st.PublishedURL != prev.PublishedURL || prev.PublishedURL == in.Desired.URL), "active entered on a foreign host")
 	}
-	fail(entered && in.Desired.GlobalURL != "" && !in.Seen.Global.Ready && in.publicHost().Ownership != fleet.OwnershipForeign, "active entered while the global endpoint does not answer")
+	fail(entered && in.Desired.GlobalURL != "" && !in.Seen.Global.Ready && s.ownership != fleet.OwnershipForeign, "active entered while the global endpoint does not answer")
 	fail(entered && !s.probe(gateURL).Ready, "active entered while the endpoint does not answer")
 	fail(entered && (st.ConvergedAt == nil || s.now.Before(*st.ConvergedAt)), "active entered before the instance converged")
-	fail(entered && s.ownership == fleet.OwnershipUnknown, "active entered on a host whose owner is unknown")
+	for _, host := range []string{in.Desired.Hosts.Public, in.Desired.Hosts.GRPC} {
+		r, asked := in.Seen.Hosts[host]
+		ours := r.Ownership == fleet.OwnershipOurs && r.Failure == nil
+		fail(entered && asked && !ours && st.PublishedURL == in.Desired.URL, "active entered on %s, which is %s", host, r.Ownership)
+	}
 	fail(entered && crashLoop(st), "active entered in a crash loop")
 	old := in
 	old.Seen.Endpoint.Begun, old.Seen.Published.Begun = s.now.Add(-time.Hour), s.now.Add(-time.Hour)

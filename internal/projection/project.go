@@ -66,6 +66,7 @@ func Project(in Input) Output {
 		t.s.Admitted = false // the place was given back; only admission gives one (G4)
 	}
 	t.endAliases()
+	t.withhold()
 	t.s.Holds = t.holds()
 	t.keepShown()
 	if in.clockStands(t.s.Holds) {
@@ -157,7 +158,7 @@ func (t *turn) holds() []fleet.Hold {
 	}
 	hs = append(hs, t.in.Holds...)
 	if t.gate.moveHeld {
-		hs = append(hs, fleet.Hold{Kind: fleet.HoldOwnership, Message: "the declared host " + t.in.publicHost().Detail})
+		hs = append(hs, fleet.Hold{Kind: fleet.HoldOwnership, Message: "the declared host " + t.gate.claim.String()})
 	}
 	if t.unconfirmed() {
 		hs = append(hs, fleet.Hold{Kind: fleet.HoldAdoption, Message: "it was taken over and differs from what is declared; apply once more to change it: " + list(differing(*t.seen.resource))})

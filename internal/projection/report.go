@@ -167,7 +167,7 @@ func (t *turn) endpoints() {
 	case published == declared:
 		t.set(fleet.ConditionURLConverged, fleet.True, fleet.ReasonConverged, "")
 	case t.gate.moveHeld:
-		t.set(fleet.ConditionURLConverged, fleet.False, fleet.ReasonForeignOwner, declared+" "+t.in.publicHost().Detail)
+		t.set(fleet.ConditionURLConverged, fleet.False, t.gate.claim.reason, fmt.Sprintf("%s waits: %s", declared, t.gate.claim))
 	default:
 		message := fmt.Sprintf("%s is published until %s answers", published, declared)
 		switch p := t.in.Seen.Endpoint; {
@@ -243,20 +243,4 @@ func (t *turn) doing() string {
 		return fmt.Sprintf("waits for what was begun before the change: %s (by %s at the latest)", task.Describe(), task.Deadline.UTC().Format(time.RFC3339))
 	}
 	return task.Describe()
-}
-
-func (t *turn) owned() {
-	set := func(status fleet.ConditionStatus, reason fleet.Reason, message string) {
-		t.set(fleet.ConditionDNSOwned, status, reason, message)
-	}
-	switch r := t.in.publicHost(); r.Ownership {
-	case fleet.OwnershipNotChecked:
-		set(fleet.False, fleet.ReasonNotApplicable, "dns.mode is \"none\": who owns the records is not checked")
-	case fleet.OwnershipOurs:
-		set(fleet.True, fleet.ReasonOwned, "")
-	case fleet.OwnershipForeign:
-		set(fleet.False, fleet.ReasonForeignOwner, r.Host+" "+r.Detail)
-	case fleet.OwnershipUnknown, fleet.OwnershipUnreadable, fleet.OwnershipAbsent:
-		set(fleet.Unknown, fleet.ReasonOwnershipUnknown, "")
-	}
 }

@@ -255,6 +255,8 @@ func (t *turn) waitsFor() string {
 		return missing
 	case t.gate.reason == fleet.ReasonEndpointNotReady && t.in.Seen.Endpoint.Reason != "":
 		return fmt.Sprintf("%s is not ready (%s)", t.gate.url, t.in.Seen.Endpoint.Reason)
+	case t.gate.claim.reason != "":
+		return t.gate.claim.String()
 	case t.gate.reason != "":
 		return fmt.Sprintf("%s: %s", t.gate.url, t.gate.reason)
 	default:

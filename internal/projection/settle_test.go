@@ -275,7 +275,7 @@ func TestP18_aPausedDestroyWaitsAndSaysSo(t *testing.T) {
 func TestD3_ownershipGatesTheEntryAndNeverDemotes(t *testing.T) {
 	p := play(t, newSim(variant{}))
 	p.ownership = fleet.OwnershipUnknown
-	p.rest().is(fleet.StatusProvisioning, fleet.VerdictProgressing, fleet.ReasonOwnershipUnknown)
+	p.rest().is(fleet.StatusProvisioning, fleet.VerdictProgressing, fleet.ReasonZoneUnreachable)
 	p.ownership = fleet.OwnershipForeign
 	p.rest().is(fleet.StatusProvisioning, fleet.VerdictProgressing, fleet.ReasonForeignOwner)
 	p.shows(fleet.ConditionDNSOwned, fleet.False, fleet.ReasonForeignOwner)
@@ -285,8 +285,8 @@ func TestD3_ownershipGatesTheEntryAndNeverDemotes(t *testing.T) {
 		p.ownership = o
 		p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
 	}
-	if p.told("DNSOwnedLost") != 1 {
-		t.Errorf("told %d times", p.told("DNSOwnedLost"))
+	if p.told("DNSOwnedLost") != 1 || p.told("EndpointWithheld") != 1 {
+		t.Errorf("told %d and %d times", p.told("DNSOwnedLost"), p.told("EndpointWithheld"))
 	}
 }
 

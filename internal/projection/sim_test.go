@@ -34,6 +34,9 @@ type sim struct {
 	quick   int             // those of the carrier that kurad cannot have missed, since it last stayed up
 	stopped map[string]bool // services that kurad stopped, and has started nothing in their place
 
+	grpc   string                    // the declared host of that kind
+	owners map[string]fleet.HostRead // what is read of hosts, where it is not what the ownership says
+
 	exact   bool // each reason of an endpoint makes another state
 	telling bool // events are kept
 	events  []fleet.Event
@@ -62,8 +65,8 @@ type faults struct {
 	unreadable bool
 	endpoint   fleet.Reason // "" answers
 	globalDown bool
-	ownership  fleet.Ownership
-	tasks      fleet.Class // "" answers ok; "unanswered" lands later
+	ownership  fleet.Ownership // of the declared public host
+	tasks      fleet.Class     // "" answers ok; "unanswered" lands later
 	paused     bool
 	observe    bool
 	full       bool // no place under max_unsettled
@@ -114,8 +117,9 @@ func (s *sim) desired() fleet.Desired {
 		d.URL, d.Hosts.Public = "https://acme2-eu.kura.test:1", "acme2-eu.kura.test" // a rename: hosts move with it
 	}
 	if s.global {
-		d.GlobalURL = "https://acme.kura.test"
+		d.GlobalURL, d.Hosts.Global = "https://acme.kura.test", "acme.kura.test"
 	}
+	d.Hosts.GRPC = s.grpc
 	if s.kube {
 		s.document(&d)
 		return d
@@ -236,10 +240,7 @@ func (s *sim) input() Input {
 	if s.follower {
 		in.Holds = []fleet.Hold{{Kind: fleet.HoldNotLeader, Message: "another kurad leads"}}
 	}
-	if host := in.Desired.Hosts.Public; s.ownership != fleet.OwnershipNotChecked {
-		in.Region.DNS = fleet.DNS{Mode: fleet.DNSExternalDNS, OwnerID: "us"}
-		in.Seen.Hosts = map[string]fleet.HostRead{host: {Host: host, Ownership: s.ownership, Owners: []string{"somebody"}, Detail: "belongs to somebody"}}
-	}
+	s.readsHosts(&in)
 	if s.silent {
 		return in
 	}

@@ -61,7 +61,7 @@ func (t *turn) progressReason() fleet.Reason {
 		return fleet.ReasonURLMove
 	case t.s.RollOut != nil:
 		return fleet.ReasonRollingOut
-	case t.gate.reason == fleet.ReasonOwnershipUnknown, t.gate.reason == fleet.ReasonForeignOwner:
+	case t.gate.claim.reason != "":
 		return t.gate.reason
 	case condition(t.s, fleet.ConditionEndpointReady).Status != fleet.True:
 		return fleet.ReasonEndpointNotReady

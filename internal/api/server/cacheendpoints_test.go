@@ -199,25 +199,20 @@ func TestEndpoints_thoseThatAnswerComeFirst(t *testing.T) {
 	}
 }
 
-// Only a name that is somebody else's is withheld: where dns.mode is "none" the condition
-// is false as well, for nobody checks.
+// Only what a turn withholds is withheld: that another host of the server is somebody else's, or
+// that nobody checks, is in the condition as well.
 func TestD3_onlyAForeignNameIsWithheldFromClients(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	w.seed([]string{"eu"}, "acme")
 	w.put(srv("acme", "eu", "v1"))
-	for _, c := range []struct {
-		status fleet.ConditionStatus
-		reason fleet.Reason
-		listed int
-	}{
-		{fleet.False, fleet.ReasonNotApplicable, 1}, {fleet.True, fleet.ReasonOwned, 1}, {fleet.Unknown, fleet.ReasonOwnershipUnknown, 1}, {fleet.False, fleet.ReasonForeignOwner, 0},
-	} {
+	for withheld, listed := range map[fleet.Reason]int{"": 1, fleet.ReasonForeignOwner: 0, fleet.ReasonAmbiguousOwner: 0} {
 		w.turn(key("acme", "eu"), func(s *fleet.Status) {
 			active("v1", "https://eu.kura.test")(s)
-			s.Conditions = append(s.Conditions, fleet.Condition{Type: fleet.ConditionDNSOwned, Status: c.status, Reason: c.reason})
+			s.Withheld = withheld
+			s.Conditions = append(s.Conditions, fleet.Condition{Type: fleet.ConditionDNSOwned, Status: fleet.False, Reason: fleet.ReasonForeignOwner})
 		})
-		if got, err := w.client.Resolve(ctx, "acme"); len(got) != c.listed || err != nil {
-			t.Errorf("%s/%s: %v, %v, want %d", c.status, c.reason, got, err, c.listed)
+		if got, err := w.client.Resolve(ctx, "acme"); len(got) != listed || err != nil {
+			t.Errorf("%q: %v, %v, want %d", withheld, got, err, listed)
 		}
 	}
 }

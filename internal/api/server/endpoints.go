@@ -60,7 +60,7 @@ func (s *Server) derivedEndpoints(account string) []resolved {
 	var all []resolved
 	list, _ := s.View.Servers(func(k fleet.ServerKey) bool { return k.Account == account })
 	for _, g := range list {
-		if g.Intent.Deleting != nil || g.Status == nil || g.Status.PublishedURL == "" || foreign(g.Status) {
+		if g.Intent.Deleting != nil || g.Status == nil || g.Status.PublishedURL == "" || g.Status.Withheld != "" {
 			continue
 		}
 		all = append(all, resolved{
@@ -89,14 +89,6 @@ func (e resolved) rank() int {
 		return rankFailed
 	}
 	return rankUnknown
-}
-
-// foreign reports whether the name of a server's endpoint is somebody else's (D3). That
-// the condition is false for another reason, as where nobody checks, withholds nothing.
-func foreign(status *fleet.Status) bool {
-	return slices.ContainsFunc(status.Conditions, func(c fleet.Condition) bool {
-		return c.Type == fleet.ConditionDNSOwned && c.Status == fleet.False && c.Reason == fleet.ReasonForeignOwner
-	})
 }
 
 func is(status *fleet.Status, t fleet.ConditionType, want fleet.ConditionStatus) bool {
