@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
 
 // Ownership is what the records of a host say of whose it is (D3, D4).
 type Ownership string
@@ -54,6 +58,22 @@ type DNSRecord struct {
 // external-dns/resource=kura-<environment>/<region>/<account>.
 func ResourceOf(environment string, key ServerKey) string {
 	return "kura-" + environment + "/" + key.Region + "/" + key.Account
+}
+
+// maxPoolName is ours: the API's documentation names the characters of a pool's name (letters,
+// digits, - and _), not how many there may be.
+const maxPoolName = 63
+
+// PoolName is the name of a server's pool. A pool belongs to the provider's account, so the
+// environment is part of it. Labels hold no _, so no two servers have one name; one that is too
+// long ends in its hash.
+func PoolName(environment string, key ServerKey) string {
+	name := "kura_" + environment + "_" + key.Account + "_" + key.Region
+	if len(name) <= maxPoolName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return name[:maxPoolName-33] + "_" + hex.EncodeToString(sum[:16])
 }
 
 // DNSChange is what a task does in a zone to the host Effect.Name.
