@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -27,7 +28,7 @@ var AllPermissions = []Permission{ZoneRead, DNSEdit, BalancersEdit, PoolsEdit}
 // Token is an API token.
 type Token struct {
 	Value       string       `json:"value"`
-	Name        string       `json:"name"`               // who it is given to: its changes carry it
+	Name        string       `json:"name"`               // who it is given to: its changes carry it; made of Value by default
 	User        string       `json:"user,omitempty"`     // whose budget it uses up; "user" by default
 	Permissions []Permission `json:"permissions"`        // nil: AllPermissions
 	Zones       []string     `json:"zones,omitempty"`    // names of the zones it is for; nil: all
@@ -40,12 +41,7 @@ func (e *Emulator) SetToken(token Token) {
 	if token.Permissions == nil {
 		token.Permissions = AllPermissions
 	}
-	if token.User == "" {
-		token.User = "user"
-	}
-	if token.Status == "" {
-		token.Status = "active"
-	}
+	token.Name, token.User, token.Status = cmp.Or(token.Name, "token "+token.id()[:8]), cmp.Or(token.User, "user"), cmp.Or(token.Status, "active")
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.revoke(token.Value)
