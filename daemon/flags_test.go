@@ -3,10 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 // kuradCommand runs a command line in this process.
@@ -105,6 +110,32 @@ func TestServe_refusesFlagsThatMeanNothingBeforeItOpensAnything(t *testing.T) {
 				t.Errorf("serve %v left a data directory", tt.args)
 			}
 		})
+	}
+}
+
+func TestServe_everyFlagIsInTheReadme(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := map[string]bool{}
+	for line := range strings.Lines(string(readme)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 2 || !strings.HasPrefix(line, "| `--") {
+			continue
+		}
+		for _, flag := range regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(cells[1], -1) {
+			table[flag[1]] = true
+		}
+	}
+	serveCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if !table[f.Name] {
+			t.Errorf("README's table of flags lacks --%s: %s", f.Name, f.Usage)
+		}
+		delete(table, f.Name)
+	})
+	if len(table) > 0 {
+		t.Errorf("README's table has flags that serve has not: %v", slices.Sorted(maps.Keys(table)))
 	}
 }
 
