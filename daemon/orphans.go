@@ -16,7 +16,7 @@ func orphansCommand() *cobra.Command {
 		Use:   "orphans",
 		Short: "List containers and KuraInstances of this environment that belong to no declared server",
 		Long: "List containers and KuraInstances that carry this environment's labels and belong to no declared\n" +
-			"server: its record was lost, or abandoned. Declare the server again, and it goes on with what is there\n" +
+			"server: its record was lost. Declare the server again, and it goes on with what is there\n" +
 			"as it is; or remove what nobody needs with the engine's or the cluster's own tools.\n\n" +
 			"Nothing removes containers. A KuraInstance is deleted after --orphan-period where its Kubernetes region has\n" +
 			"delete_orphans = true, and is neither paused nor observing; it is listed with \"deleted soon\" until then.",

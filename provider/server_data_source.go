@@ -161,7 +161,7 @@ func serverShown() map[string]schema.Attribute {
 		"plan":          shownPlan("Steps that the daemon is taking; null while there are none."),
 		"intended_plan": shownPlan("Steps that it would take if nothing held it; null where there are none."),
 		"holds": objects("Why nothing may be changed now; empty where nothing holds.", map[string]schema.Attribute{
-			"kind":    shownText("`paused`, `observe`, `admission`, `not_leader`, `ownership` or `adoption`."),
+			"kind":    shownText("`paused`, `observe`, `admission`, `ownership` or `adoption`."),
 			"message": shownText("What holds it, in a sentence."),
 		}),
 	}

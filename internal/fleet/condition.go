@@ -110,7 +110,6 @@ const (
 	ReasonObserveOnly Reason = "ObserveOnly"
 	ReasonAdmission   Reason = "Admission"
 	ReasonAdoption    Reason = "Adoption" // what was taken over waits for an apply
-	ReasonNotLeader   Reason = "NotLeader"
 	ReasonAccepted    Reason = "Accepted" // written, not projected yet
 	ReasonDeleting    Reason = "Deleting"
 	ReasonGone        Reason = "Gone"

@@ -169,12 +169,11 @@ type HoldKind string
 
 // Holds.
 const (
-	HoldPaused    HoldKind = "paused"     // server, region or daemon
-	HoldObserve   HoldKind = "observe"    // the region only observes (S10)
-	HoldAdmission HoldKind = "admission"  // max_unsettled is reached (G4)
-	HoldNotLeader HoldKind = "not_leader" // another kurad leads (G2)
-	HoldOwnership HoldKind = "ownership"  // the new url belongs to somebody else (D3)
-	HoldAdoption  HoldKind = "adoption"   // what was taken over would be changed, and nobody has applied that yet (K6)
+	HoldPaused    HoldKind = "paused"    // server, region or daemon
+	HoldObserve   HoldKind = "observe"   // the region only observes (S10)
+	HoldAdmission HoldKind = "admission" // max_unsettled is reached (G4)
+	HoldOwnership HoldKind = "ownership" // the new url belongs to somebody else (D3)
+	HoldAdoption  HoldKind = "adoption"  // what was taken over would be changed, and nobody has applied that yet (K6)
 )
 
 // Hold is a reason why nothing may be changed now.

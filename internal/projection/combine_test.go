@@ -148,7 +148,7 @@ func worlds(v variant) []value {
 		fault("crashing", func(f *faults) { f.crash = true })
 	}
 	fault("owner ours", func(f *faults) { f.ownership = fleet.OwnershipOurs })
-	fault("another leads", func(f *faults) { f.follower = true })
+	fault("kurad is paused", func(f *faults) { f.allPaused = true })
 	fault("global endpoint down", func(f *faults) { f.globalDown = true })
 	fault("endpoint not probed", func(f *faults) { f.endpoint = fleet.ReasonNotChecked })
 	for _, r := range []fleet.Reason{fleet.ReasonNotResolvable, fleet.ReasonTLSNotReady, fleet.ReasonHTTPNotReady, fleet.ReasonTimeout} {

@@ -23,8 +23,7 @@ type Input struct {
 	// Answered says that Prev has an answer that is stored nowhere.
 	Answered bool
 	Seen     fleet.Observation
-	// Holds are those the caller knows of: the daemon is paused. One that does not lead takes
-	// no turns.
+	// Holds are those the caller knows of: the daemon is paused.
 	Holds []fleet.Hold
 	// Tracks are those beside the runtime.
 	Tracks []Track

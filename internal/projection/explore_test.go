@@ -81,7 +81,7 @@ func (s *sim) pulls() bool {
 // abandoned reports whether kurad stopped what served, and leaves it at that although
 // nothing keeps it from putting that or its successor in its place (C14).
 func (s *sim) abandoned() bool {
-	able := s.tasks == "" && !s.unreadable && !s.follower && !s.lag && !s.crash && s.late == nil && s.intent.Deleting == nil
+	able := s.tasks == "" && !s.unreadable && !s.lag && !s.crash && s.late == nil && s.intent.Deleting == nil
 	st := s.status
 	if i := st.Runtime.Plan.Current(); i >= 0 && st.Runtime.Plan.Tasks[i].NotBefore != nil && !st.Runtime.Plan.Tasks[i].NotBefore.After(s.now.Add(5*time.Second)) {
 		return false // it is tried again at once

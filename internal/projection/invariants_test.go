@@ -142,12 +142,12 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 
 	// no effect while unreadable or held, and none that the last turn did not store
 	stored := newPlan(st, prev)
-	held := s.paused || s.follower || s.full && !prev.Admitted && !deleting
-	mends := slices.Contains(slices.Collect(maps.Values(s.stopped)), true) && !s.follower // what kurad itself stopped (C14)
+	held := s.paused || s.allPaused || s.full && !prev.Admitted && !deleting
+	mends := slices.Contains(slices.Collect(maps.Values(s.stopped)), true) // what kurad itself stopped (C14)
 	fail(stored && s.seenFails, "a plan is made while unreadable")
 	fail(stored && !deleting && s.forgotten(), "a plan is made before the mark of a lost record is known")
 	fail(stored && !fresh, "a plan is made from a read that is older than an effect")
-	fail(stored && held && (needsPlace(*st.Runtime.Plan) || (s.paused || s.follower) && !mends), "a plan is stored while held")
+	fail(stored && held && (needsPlace(*st.Runtime.Plan) || (s.paused || s.allPaused) && !mends), "a plan is stored while held")
 	fail(st.Runtime.Plan != nil && s.paused && !busyPlan(st.Runtime.Plan) && st.Runtime.Plan.Cause != fleet.CauseOutage && !s.seenFails && !s.seenBegun.IsZero(), "a stored plan survives a pause")
 	fail(out.MayAct.Has(fleet.TrackRuntime) && s.paused && !mends && !mending(prev), "an effect may start while paused")
 	fail(out.MayAct.Has(fleet.TrackRuntime) && s.seenFails, "an effect may start while unreadable")

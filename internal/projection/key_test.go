@@ -45,7 +45,7 @@ func (s *sim) key() []byte {
 	if f.endpoint != "" && f.endpoint != fleet.ReasonNotChecked && !s.exact {
 		f.endpoint = fleet.ReasonTimeout
 	}
-	w(f.unreadable, string(f.endpoint), string(f.ownership), string(f.tasks), f.paused, f.observe, f.full, f.crash, f.lag, f.globalDown, f.follower, s.silent, s.doc, s.removed, f.noImage, f.noStart, f.hangs, s.stopped["cache"], s.stopped["proxy"], s.intent.Deleting != nil, s.late != nil, s.seenFails, min(s.quick, 4), string(s.latest.Status), s.latest.RestartMark != "", s.forgotten())
+	w(f.unreadable, string(f.endpoint), string(f.ownership), string(f.tasks), f.paused, f.observe, f.full, f.crash, f.lag, f.globalDown, f.allPaused, s.silent, s.doc, s.removed, f.noImage, f.noStart, f.hangs, s.stopped["cache"], s.stopped["proxy"], s.intent.Deleting != nil, s.late != nil, s.seenFails, min(s.quick, 4), string(s.latest.Status), s.latest.RestartMark != "", s.forgotten())
 	d := s.desired()
 	if s.kube {
 		s.kubeKey(w, d)

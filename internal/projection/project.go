@@ -172,7 +172,7 @@ func (t *turn) holds() []fleet.Hold {
 	return hs
 }
 
-// paused reports whether somebody paused the server, its region or kurad, or another one leads.
+// paused reports whether somebody paused the server, its region or kurad.
 func (t *turn) paused() bool {
 	return t.in.Region.Paused || t.in.Intent.Paused || blocked(t.in.Holds)
 }
@@ -188,13 +188,10 @@ func blocked(hs []fleet.Hold) bool {
 }
 
 // halts reports whether the holds stop the plan. What was stopped by us is put back whatever
-// holds (C14), but by whoever leads; so is a stop brought to its end that was begun by a
-// process that is no more.
+// holds (C14); so is a stop brought to its end that was begun by a process that is no more.
 func (t *turn) halts(p *fleet.Plan) bool {
-	if mends(p, t.s) || p != nil && len(stoppedBy(*p)) > 0 && len(t.seen.down()) > 0 {
-		return slices.ContainsFunc(t.s.Holds, func(h fleet.Hold) bool { return h.Kind == fleet.HoldNotLeader })
-	}
-	return blocked(t.s.Holds)
+	putsBack := mends(p, t.s) || p != nil && len(stoppedBy(*p)) > 0 && len(t.seen.down()) > 0
+	return !putsBack && blocked(t.s.Holds)
 }
 
 // observing reports whether the daemon may start nothing by itself (S10).

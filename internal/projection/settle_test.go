@@ -37,7 +37,7 @@ func TestP10_stallOfAServerThatServedTheImageLeavesTheStatus(t *testing.T) {
 func TestP10_theClockStandsWhileNothingCanBeDone(t *testing.T) {
 	for name, stop := range map[string]func(*faults){
 		"paused":            func(f *faults) { f.paused = true },
-		"another leads":     func(f *faults) { f.follower = true },
+		"kurad is paused":   func(f *faults) { f.allPaused = true },
 		"unreadable":        func(f *faults) { f.unreadable = true },
 		"ownership unknown": func(f *faults) { f.ownership = fleet.OwnershipUnknown },
 	} {

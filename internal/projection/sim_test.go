@@ -70,7 +70,7 @@ type faults struct {
 	paused     bool
 	observe    bool
 	full       bool // no place under max_unsettled
-	follower   bool // another kurad leads
+	allPaused  bool // kurad is
 	crash      bool // what is started ends at once
 	noImage    bool // what is declared cannot be had
 	hangs      bool // a pull does not end
@@ -237,8 +237,8 @@ func (s *sim) input() Input {
 	if s.observe {
 		in.Region.Remediation = fleet.RemediationObserve
 	}
-	if s.follower {
-		in.Holds = []fleet.Hold{{Kind: fleet.HoldNotLeader, Message: "another kurad leads"}}
+	if s.allPaused {
+		in.Holds = []fleet.Hold{{Kind: fleet.HoldPaused, Message: "kurad is paused"}}
 	}
 	s.readsHosts(&in)
 	if s.silent {

@@ -177,7 +177,7 @@ func TestP4_holdsDelayTheRecreationAndShow(t *testing.T) {
 		reason fleet.Reason
 	}{
 		{"paused", func(f *faults) { f.paused = true }, fleet.HoldPaused, fleet.ReasonPaused},
-		{"not leader", func(f *faults) { f.follower = true }, fleet.HoldNotLeader, fleet.ReasonNotLeader},
+		{"kurad is paused", func(f *faults) { f.allPaused = true }, fleet.HoldPaused, fleet.ReasonPaused},
 		{"admission", func(f *faults) { f.full = true }, fleet.HoldAdmission, fleet.ReasonAdmission},
 		{"observe", func(f *faults) { f.observe = true }, fleet.HoldObserve, ""},
 	} {

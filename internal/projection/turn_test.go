@@ -288,7 +288,7 @@ func TestS11_aPauseDropsThePlanAndShowsTheIntendedOne(t *testing.T) { // L38
 	for name, pause := range map[string]func(*script){
 		"region": func(p *script) { p.paused = true },
 		"server": func(p *script) { p.intent.Paused = true },
-		"daemon": func(p *script) { p.follower = true },
+		"daemon": func(p *script) { p.allPaused = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := play(t, settledOn(variant{}))
@@ -304,7 +304,7 @@ func TestS11_aPauseDropsThePlanAndShowsTheIntendedOne(t *testing.T) { // L38
 				t.Error("the intended plan has a date, so it would be written for ever")
 			}
 			p.shows(fleet.ConditionProgressing, fleet.False, fleet.ReasonHeld)
-			p.paused, p.follower, p.intent.Paused = false, false, false
+			p.paused, p.allPaused, p.intent.Paused = false, false, false
 			p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
 		})
 	}

@@ -97,8 +97,6 @@ func holdReason(k fleet.HoldKind) fleet.Reason {
 		return fleet.ReasonObserveOnly
 	case fleet.HoldAdmission:
 		return fleet.ReasonAdmission
-	case fleet.HoldNotLeader:
-		return fleet.ReasonNotLeader
 	case fleet.HoldOwnership:
 		return fleet.ReasonForeignOwner
 	case fleet.HoldAdoption:

@@ -35,7 +35,6 @@ func TestVerdict_rowByRow(t *testing.T) {
 		{"drifted over held, where the region observes", func(p *script) { p.observe, p.paused = true, true; p.kill() }, fleet.VerdictDrifted, fleet.ReasonDrifted, fleet.False},
 		{"held by a pause", func(p *script) { p.paused = true; p.declare("v2", "") }, fleet.VerdictHeld, fleet.ReasonPaused, fleet.False},
 		{"held by admission", func(p *script) { p.full = true; p.declare("v2", "") }, fleet.VerdictHeld, fleet.ReasonAdmission, fleet.False},
-		{"held because another leads", func(p *script) { p.follower = true; p.declare("v2", "") }, fleet.VerdictHeld, fleet.ReasonNotLeader, fleet.False},
 		{"held by the owner of the new host", func(p *script) { p.doc, p.ownership = 2, fleet.OwnershipForeign }, fleet.VerdictHeld, fleet.ReasonForeignOwner, fleet.False},
 		{"progressing: absent", func(p *script) { p.remove(); p.tasks = fleet.ClassTransient }, fleet.VerdictProgressing, fleet.ReasonAbsent, fleet.False},
 		{"progressing: rolling out", func(p *script) { p.declare("v2", ""); p.tasks = fleet.ClassTransient }, fleet.VerdictProgressing, fleet.ReasonRollingOut, fleet.False},
@@ -60,7 +59,7 @@ func TestVerdict_rowByRow(t *testing.T) {
 
 func TestVerdict_everyHoldHasAReason(t *testing.T) {
 	seen := map[fleet.Reason]bool{}
-	for _, k := range []fleet.HoldKind{fleet.HoldPaused, fleet.HoldObserve, fleet.HoldAdmission, fleet.HoldNotLeader, fleet.HoldOwnership, fleet.HoldAdoption} {
+	for _, k := range []fleet.HoldKind{fleet.HoldPaused, fleet.HoldObserve, fleet.HoldAdmission, fleet.HoldOwnership, fleet.HoldAdoption} {
 		r := holdReason(k)
 		if seen[r] || r == fleet.ReasonHeld {
 			t.Errorf("%s shows as %s, as another does", k, r)

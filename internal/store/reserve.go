@@ -16,7 +16,7 @@ const (
 )
 
 // room remembers whether the store is in its reserve: the last tenth of the quota is kept for
-// what an operator needs then, pausing, revoking, deleting and abandoning (G12).
+// what an operator needs then, pausing, revoking and deleting (G12).
 type room struct {
 	asked    atomic.Int64
 	reserved atomic.Bool
@@ -46,6 +46,6 @@ func (r *Records) spare(ctx context.Context) error {
 	if !r.fullness(ctx).reserved.Load() {
 		return nil
 	}
-	return &fleet.Error{Code: fleet.CodeUnavailable, Err: kv.ErrReserved, Message: "the store is at nine tenths of its quota, and kurad keeps the rest for pausing, revoking, deleting and abandoning; " +
+	return &fleet.Error{Code: fleet.CodeUnavailable, Err: kv.ErrReserved, Message: "the store is at nine tenths of its quota, and kurad keeps the rest for pausing, revoking and deleting; " +
 		"make room: remove what is not needed, or give it a larger quota"}
 }

@@ -13,8 +13,7 @@ import (
 )
 
 // listOrphans lists containers and KuraInstances with labels of this environment that belong
-// to no declared server: left by a record that was lost or abandoned. Listing them changes
-// nothing.
+// to no declared server: left by a record that was lost. Listing them changes nothing.
 func (s *Server) listOrphans(ctx context.Context, _ *struct{}) (api.Orphans, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return api.Orphans{}, err

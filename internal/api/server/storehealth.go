@@ -28,7 +28,7 @@ func (s *Server) storeHealth(ctx context.Context) (*api.StoreHealth, api.DaemonC
 		c.Message = fmt.Sprintf("the store has reached its quota (%d of %d bytes) and refuses writes; it reads on. The embedded one makes room by itself within minutes; an external etcd needs compaction, defragmentation and \"etcdctl alarm disarm\"", h.Size, h.Quota)
 	case h.Reserved:
 		c.Status, c.Reason = fleet.False, api.ReasonNearQuota
-		c.Message = fmt.Sprintf("the store is at nine tenths of its quota (%d of %d bytes, %d in use): kurad changes nothing but what is destroyed, and takes nothing new; pausing, revoking, deleting and abandoning go on. Make room: remove what is not needed, or give it a larger quota", h.Size, h.Quota, h.InUse)
+		c.Message = fmt.Sprintf("the store is at nine tenths of its quota (%d of %d bytes, %d in use): kurad changes nothing but what is destroyed, and takes nothing new; pausing, revoking and deleting go on. Make room: remove what is not needed, or give it a larger quota", h.Size, h.Quota, h.InUse)
 	case h.Full:
 		c.Status, c.Reason = fleet.False, api.ReasonNearQuota
 		c.Message = fmt.Sprintf("the store is near its quota (%d of %d bytes, %d in use); from nine tenths of it on kurad takes nothing new, and changes nothing but what is destroyed", h.Size, h.Quota, h.InUse)
