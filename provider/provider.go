@@ -118,7 +118,7 @@ func (p *kuraProvider) Resources(context.Context) []func() resource.Resource {
 func (p *kuraProvider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
 		newAccountDataSource, newAccountsDataSource, newHostTemplateDataSource, newHostTemplatesDataSource, newRegionDataSource, newRegionsDataSource,
-		newServerDataSource, newServersDataSource, newCacheEndpointsDataSource, newFleetDataSource, newVersionDataSource,
+		newServerDataSource, newServersDataSource, newCacheEndpointsDataSource, newFleetDataSource, newDNSAuditDataSource, newVersionDataSource,
 	}
 }
 

@@ -34,6 +34,7 @@ type question struct {
 	ID, Name, Account, Region string // of one object, or of those in a list
 	Technology, Zone, Runtime string
 	Verdict                   fleet.Verdict
+	Kind                      fleet.FindingKind
 	Labels                    map[string]string
 	Fresh                     bool
 }

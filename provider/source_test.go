@@ -145,6 +145,8 @@ func fill(v reflect.Value) {
 func TestSource_everyAttributeIsShown(t *testing.T) {
 	server := full[fleet.ServerView]()
 	server.Status, server.Plan.Tasks[0].Kind, server.IntendedPlan.Tasks[0].Kind = fleet.StatusActive, fleet.TaskStart, fleet.TaskStart
+	dnsAudit := full[api.DNSAudit]()
+	dnsAudit.Next = ""
 	d := &told{answers: map[string]any{
 		"GET /v1/version":    full[api.VersionInfo](),
 		"GET /v1/accounts/x": full[api.Account](), "GET /v1/accounts": api.List[api.Account]{Items: full[[]api.Account]()},
@@ -152,6 +154,7 @@ func TestSource_everyAttributeIsShown(t *testing.T) {
 		"GET /v1/regions/x": full[api.Region](), "GET /v1/regions": api.List[api.Region]{Items: full[[]api.Region]()},
 		"GET /v1/servers/x/x": server, "GET /v1/servers": api.List[fleet.ServerView]{Items: []fleet.ServerView{server}},
 		"GET /v1/servers/x/x/deployments": api.List[fleet.Deployment]{Items: full[[]fleet.Deployment]()},
+		"GET /v1/dns/audit":               dnsAudit,
 		"GET /v1/accounts/x/endpoints":    api.List[api.Endpoint]{Items: full[[]api.Endpoint]()},
 	}}
 	s, _ := sessionWith(t, d.ServeHTTP)
@@ -178,13 +181,39 @@ func TestSource_everyAttributeIsShown(t *testing.T) {
 				continue
 			}
 			if err := tftypes.Walk(shown[name], func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
-				if v.IsNull() || v.Equal(tftypes.NewValue(tftypes.Bool, false)) {
+				if unclean := src.typeName == "kura_dns_audit" && name == "clean"; v.IsNull() || v.Equal(tftypes.NewValue(tftypes.Bool, false)) && !unclean {
 					t.Errorf("%s: %s %s is %s, and the daemon told something", src.typeName, name, at, v)
 				}
 				return true, nil
 			}); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+func TestD6_theAuditIsCleanWhereAllOfItCouldBeReadAndNothingIsWrong(t *testing.T) {
+	ours := map[fleet.FindingKind]int{fleet.FindingOurs: 2}
+	for name, c := range map[string]struct {
+		audit api.DNSAudit
+		clean bool
+	}{
+		"no zone":            {api.DNSAudit{}, true},
+		"all is well":        {api.DNSAudit{Zones: []fleet.AuditedZone{{Zone: "kura.test"}}, Counts: ours}, true},
+		"something":          {api.DNSAudit{Counts: map[fleet.FindingKind]int{fleet.FindingOurs: 2, fleet.FindingStale: 1}}, false},
+		"a zone is not read": {api.DNSAudit{Zones: []fleet.AuditedZone{{Zone: "kura.test", Reason: fleet.ReasonZoneUnreachable}}, Counts: ours}, false},
+	} {
+		d := &told{answers: map[string]any{"GET /v1/dns/audit": c.audit}}
+		s, _ := sessionWith(t, d.ServeHTTP)
+		src, ok := newDNSAuditDataSource().(*source)
+		if !ok {
+			t.Fatal("it is no source")
+		}
+		answer, err := src.answer(t.Context(), s.client, question{}, &diag.Diagnostics{})
+		got, _ := answer.(map[string]any)
+		counted, _ := got["counts"].(map[string]int)
+		if err != nil || got["clean"] != c.clean || len(counted) != len(fleet.FindingKinds()) || counted["wanted-ours"] != c.audit.Counts[fleet.FindingOurs] {
+			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }

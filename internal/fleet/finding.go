@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // FindingKind is what an audit found of a host in a zone (D6).
@@ -71,17 +70,6 @@ func printable(list []string) []string {
 		list[i] = Printable(list[i])
 	}
 	return list
-}
-
-// Printable puts U+FFFD in the place of control characters and of marks that change the
-// direction of what is read (G11).
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
 }
 
 // CompareFindings orders findings by zone, host and kind.

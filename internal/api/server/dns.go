@@ -19,9 +19,9 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// Zones is what the API asks of the DNS zones that this kurad was given. An error of a zone's
+// DNS is what the API asks of the DNS zones that this kurad was given. An error of a zone's
 // provider that says when to come back is a *Later.
-type Zones interface {
+type DNS interface {
 	// Audit compares the newest listing of each zone with what servers want now. It asks
 	// no provider.
 	Audit(ctx context.Context) ([]fleet.ZoneAudit, error)
@@ -45,16 +45,16 @@ func (e *Later) Error() string { return e.Err.Error() }
 // Unwrap returns the error itself.
 func (e *Later) Unwrap() error { return e.Err }
 
-// noZones is of a kurad that was given none.
-type noZones struct{}
+// noDNS is of a kurad that was given none.
+type noDNS struct{}
 
-func (noZones) Audit(context.Context) ([]fleet.ZoneAudit, error) { return nil, nil }
+func (noDNS) Audit(context.Context) ([]fleet.ZoneAudit, error) { return nil, nil }
 
-func (noZones) Prune(context.Context, fleet.PruneRequest, bool) (out fleet.Pruned, err error) {
+func (noDNS) Prune(context.Context, fleet.PruneRequest, bool) (out fleet.Pruned, err error) {
 	return out, errNoZones
 }
 
-func (noZones) Take(context.Context, fleet.TakeRequest, bool) (out fleet.Taken, err error) {
+func (noDNS) Take(context.Context, fleet.TakeRequest, bool) (out fleet.Taken, err error) {
 	return out, errNoZones
 }
 
@@ -85,7 +85,7 @@ func (s *Server) auditDNS(ctx context.Context, in *dnsAuditInput) (out api.DNSAu
 	if err := s.catchUp(ctx); err != nil {
 		return out, err
 	}
-	zones, err := s.Zones.Audit(ctx)
+	zones, err := s.DNS.Audit(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -195,7 +195,7 @@ func (s *Server) pruneDNS(ctx context.Context, in *pruneInput) (out fleet.Pruned
 	}
 	within, cancel := zonesTime(ctx, in.DryRun)
 	defer cancel()
-	out, err = s.Zones.Prune(within, r, in.DryRun)
+	out, err = s.DNS.Prune(within, r, in.DryRun)
 	out.Items = append([]fleet.Finding{}, out.Items...)
 	for i, f := range out.Items {
 		out.Items[i] = f.Shown()
@@ -235,7 +235,7 @@ func (s *Server) takeHost(ctx context.Context, in *takeInput) (out fleet.Taken, 
 	}
 	within, cancel := zonesTime(ctx, in.DryRun)
 	defer cancel()
-	out, err = s.Zones.Take(within, r, in.DryRun)
+	out, err = s.DNS.Take(within, r, in.DryRun)
 	if err == nil && out.Changed && !in.DryRun {
 		s.record(ctx, fleet.ServerKey{Account: out.Account, Region: out.Region}, "DNSTaken", fmt.Sprintf("host %s was moved from owner %s to owner %s on purpose", out.Host, out.From, out.To))
 	}

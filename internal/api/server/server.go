@@ -59,7 +59,7 @@ type Config struct {
 	Runtimes    Runtimes
 	Declare     *declare.Declarer
 	Declared    DeclaredProbes // nil: no declared endpoint is probed
-	Zones       Zones          // nil: this kurad was given none
+	DNS         DNS            // nil: this kurad was given no zones
 	Version     string
 	Logger      hclog.Logger
 	Audit       Audit
@@ -112,8 +112,8 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Declared == nil {
 		cfg.Declared = unprobed{}
 	}
-	if cfg.Zones == nil {
-		cfg.Zones = noZones{}
+	if cfg.DNS == nil {
+		cfg.DNS = noDNS{}
 	}
 	s := &Server{
 		Config: cfg, forward: newForwarder(cfg.PeerTLS), public: map[string]bool{}, changes: follow(cfg.View), lists: &lists{now: cfg.Now},
