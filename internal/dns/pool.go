@@ -15,7 +15,7 @@ const Steering = "proximity"
 // DeclaredBalancer is the load balancer of an account's global host as D1 has it, with those
 // pools, which are one at least.
 func DeclaredBalancer(environment, account, host string, pools []Pool) Balancer {
-	b := Balancer{Name: canonical(host), Description: BalancerOf(environment, account), TTL: fleet.RecordTTL, Steering: Steering, Enabled: true}
+	b := Balancer{Name: canonical(host), Description: BalancerOf(environment, account), TTL: fleet.BalancerTTL, Steering: Steering, Enabled: true}
 	for _, p := range slices.SortedFunc(slices.Values(pools), func(a, b Pool) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) }) {
 		b.Pools = append(b.Pools, p.ID)
 	}

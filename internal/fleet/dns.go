@@ -90,8 +90,12 @@ type DNSChange struct {
 	Longitude float64 `json:"longitude,omitempty"` // degrees
 }
 
-// RecordTTL is that of records and load balancers of ours, in seconds (D1).
-const RecordTTL = 30
+// TTLs of what is ours, in seconds: of load balancers D1's, of records the least that Cloudflare takes on every plan (only
+// an enterprise zone has less, 30: its API's documentation of ttl).
+const (
+	BalancerTTL = 30
+	RecordTTL   = 60
+)
 
 // PoolRead is the newest read of a server's pool in the load balancer of its global host.
 type PoolRead struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/world/cloudflare"
 )
 
@@ -249,4 +250,12 @@ func TestRecord_quotaOfTheZone(t *testing.T) {
 	}
 	r.call("DELETE", zonePath+"/dns_records/"+made.ID, nil)
 	r.made(record("A", "b", "192.0.2.1"))
+}
+
+func TestD4_theTTLOfRecordsOfOursIsTakenOnEveryPlan(t *testing.T) {
+	r := start(t, nil)
+	for _, one := range []map[string]any{record("A", "a", "192.0.2.1"), record("TXT", "a-a", "x")} {
+		one["ttl"] = fleet.RecordTTL
+		r.made(one)
+	}
 }
