@@ -11,9 +11,9 @@ import (
 
 // Client calls the API in the process, without a socket, whatever host its requests name. Faults are the same: a
 // connection that is cut is ECONNRESET.
-func (e *Emulator) Client() *http.Client { return &http.Client{Transport: inProcess{e.api}} }
+func (e *Emulator) Client() *http.Client { return &http.Client{Transport: inProcess{e}} }
 
-type inProcess struct{ api http.Handler }
+type inProcess struct{ e *Emulator }
 
 // RoundTrip implements http.RoundTripper.
 func (p inProcess) RoundTrip(r *http.Request) (response *http.Response, err error) {
@@ -22,6 +22,11 @@ func (p inProcess) RoundTrip(r *http.Request) (response *http.Response, err erro
 		served.Body = http.NoBody
 	}
 	defer served.Body.Close()
+	select {
+	case <-p.e.closed:
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL, syscall.ECONNREFUSED)
+	default:
+	}
 	defer func() {
 		cut := recover()
 		if why, ok := cut.(error); ok && errors.Is(why, http.ErrAbortHandler) {
@@ -31,7 +36,7 @@ func (p inProcess) RoundTrip(r *http.Request) (response *http.Response, err erro
 		}
 	}()
 	out := &recorder{header: http.Header{}}
-	p.api.ServeHTTP(out, served)
+	p.e.api.ServeHTTP(out, served)
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}

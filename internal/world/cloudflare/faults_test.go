@@ -115,14 +115,15 @@ func TestFault_aHangLastsUntilTheCallerGoes(t *testing.T) {
 		}
 		ended <- err
 	}()
-	for deadline := time.Now().Add(time.Minute); r.Counters().Calls["GET zones"] == 0; {
+	look, late := time.NewTicker(time.Millisecond), time.After(time.Minute)
+	defer look.Stop()
+	for r.Counters().Calls["GET zones"] == 0 {
 		select {
 		case err := <-ended:
 			t.Fatalf("the call ended: %v", err)
-		default:
-		}
-		if time.Now().After(deadline) {
+		case <-late:
 			t.Fatal("the call did not arrive in a minute")
+		case <-look.C:
 		}
 	}
 	if a := r.call("GET", zonePath, nil); !a.Success {

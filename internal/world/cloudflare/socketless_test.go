@@ -77,5 +77,12 @@ func TestSocketless_anHourCostsNothing(t *testing.T) {
 		if _, err := e.DNS().Exchange(in, new(dns.Msg).SetQuestion("a.kura.test.", dns.TypeA), "udp"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a question that is dropped: %v", err)
 		}
+		e.DNS().SetFault(world.DNSFault{})
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := call(t.Context(), "GET", records, ""); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("closed: %v", err)
+		}
 	})
 }
