@@ -171,7 +171,7 @@ func (z *rude) Apply(ctx context.Context, b Batch) error {
 			is[r.ID] = r
 		}
 		for _, r := range b.Posts {
-			if r.ID != "" || r.Proxied || r.TTL != 30 {
+			if r.ID != "" || r.Proxied || r.TTL != fleet.RecordTTL {
 				z.t.Errorf("posted %+v", r)
 			}
 			for _, other := range is {
