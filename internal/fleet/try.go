@@ -32,10 +32,10 @@ type Claim struct {
 	EffectsUntil *time.Time `json:"effects_until,omitempty"`
 	Count
 	Beside *Count `json:"beside,omitempty"` // of the other course
-	// Quick counts the exits of what is in a crash loop, by service; Starts are the steps of
-	// an attempt that starts such again, which is no plan of the status.
-	Quick  map[string]int `json:"quick,omitempty"`
-	Starts []Effect       `json:"starts,omitempty"`
+	// Exits are those of what is in a crash loop, by service; Starts are the steps of an
+	// attempt that starts such again, which is no plan of the status.
+	Exits  map[string]Exits `json:"exits,omitempty"`
+	Starts []Effect         `json:"starts,omitempty"`
 }
 
 // Count is what a course came to since the status was stored.
@@ -45,6 +45,12 @@ type Count struct {
 	// the status'.
 	Failed  int    `json:"failed"`
 	Message string `json:"message,omitempty"`
+}
+
+// Exits are those that were counted of a service by now, and when the last one was.
+type Exits struct {
+	Quick int       `json:"n"`
+	Last  time.Time `json:"last"`
 }
 
 // TryWrite stores a claim in one small write: it is refused unless the intent, the status
@@ -61,10 +67,10 @@ func (s Status) Try(stored Status, revision int64) Try {
 	t := Try{Status: revision, Claim: s.claim(TrackRuntime, stored)}
 	for service, c := range s.Crashes {
 		if c.Loops() {
-			if t.Quick == nil {
-				t.Quick = map[string]int{}
+			if t.Exits == nil {
+				t.Exits = map[string]Exits{}
 			}
-			t.Quick[service] = c.Quick
+			t.Exits[service] = Exits{c.Quick, c.LastFinished}
 		}
 	}
 	if p := s.Runtime.Plan; s.Restarts(p) {
@@ -138,9 +144,9 @@ func (s Status) Tried(t Try) Status {
 	if s.Restarts(s.Runtime.Plan) {
 		s.Runtime.Plan = nil
 	}
-	for service, n := range t.Quick {
+	for service, n := range t.Exits {
 		if c, ok := s.Crashes[service]; ok {
-			c.Quick, c.RunningSince = n, nil // it was started again, or ended, since that was stored
+			c.Quick, c.LastFinished, c.RunningSince = n.Quick, n.Last, nil // it was started again, or ended, since that was stored
 			s.Crashes[service] = c
 		}
 	}

@@ -194,7 +194,7 @@ func TestG12_C11_aClaimOfARestartSaysAllOfIt(t *testing.T) {
 	if diff := cmp.Diff(now.Runtime, got.Runtime); diff != "" {
 		t.Errorf("from status and claim (-want +got):\n%s", diff)
 	}
-	if c := got.Crashes["cache"]; c.Quick != 40 || c.RunningSince != nil {
+	if c := got.Crashes["cache"]; c.Quick != 40 || !c.LastFinished.Equal(at.Add(time.Hour)) || c.RunningSince != nil {
 		t.Errorf("the count is %+v", c)
 	}
 	if !got.Repeats(stored) || stored.Crashes["cache"].RunningSince == nil {

@@ -31,6 +31,7 @@
 //     TestG12_aTrackThatFailsBesideTheRuntimeWritesItsClaimsOnly)
 //   - what hangs in one room delays no other; what a call did not send, it did not do
 //     (TestP19_anExecutorThatHangsDelaysNoOther, TestP19_tasksOfManyServersAreOneCall,
+//     TestG9_aDeafCallGivesItsSlotBack,
 //     TestP19_aCallThatHangsIsEndedAndWhatWasNotSentWasNot)
 //   - a crash at any write or effect leaves a server that converges to one container under
 //     its name, or to none (TestCrash_atEveryWriteOfAReplace, TestCrash_atEveryWriteOfADestroy,

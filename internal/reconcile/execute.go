@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/projection"
@@ -64,13 +65,18 @@ func (r *Reconciler) enter(c Call, failed fleet.Reason) *slots {
 	return room
 }
 
-// begin runs a claimed task beside the turns of its server.
+// begin runs a claimed task beside the turns of its server. One that hears of no deadline has
+// its slot until a moment after that (G9); its server waits for it, for nobody knows what it does.
 func (r *Reconciler) begin(e *effect) {
 	ctx, cancel := context.WithDeadline(r.taskStart, *e.Task.Deadline)
 	e.cancel = cancel
+	deaf := time.AfterFunc(e.Task.Deadline.Sub(r.now())+deafAfter, func() {
+		r.log.Error("a task hears of no deadline: another has its slot from now on, and its server waits for it or for a restart of kurad",
+			"server", e.Key.String(), "task", e.Task.ID, "what", e.Task.Describe(), "deaf", e.room.lend())
+	})
 	r.tasks.Go(func() {
 		defer r.Kick(e.Key)
-		defer e.room.end()
+		defer func() { e.room.ended(!deaf.Stop()) }()
 		defer cancel()
 		r.run(ctx, e)
 	})

@@ -130,6 +130,7 @@ type slots struct {
 
 	mu     sync.Mutex
 	taken  int
+	deaf   int    // that have lost their slots, and have not ended
 	queued []work // want one, and have not begun
 }
 
@@ -170,6 +171,26 @@ func (s *slots) end() {
 	defer s.mu.Unlock()
 	s.taken--
 	s.wake()
+}
+
+// lend gives on the slot of a task that hears of no deadline, and returns how many there are.
+func (s *slots) lend() int {
+	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaf++
+	return s.deaf
+}
+
+// ended is end, but for a task that had lost its slot before.
+func (s *slots) ended(lent bool) {
+	if !lent {
+		s.end()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaf--
 }
 
 func (s *slots) stopWaiting(key work) {

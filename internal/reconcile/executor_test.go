@@ -3,11 +3,14 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
@@ -63,10 +66,54 @@ func TestP19_anExecutorThatHangsDelaysNoOther(t *testing.T) {
 			g, err := w.records.Gather(w.t.Context(), far)
 			return w.converged("acme", "v1") && err == nil && g.Status != nil && g.Status.Status == fleet.StatusActive
 		})
-		w.pass(10 * time.Minute)
+		w.pass(fleet.Task{Effect: fleet.Effect{Kind: fleet.TaskApply}}.Timeout() / 2)
 		if n := hang.Load(); n != 16 {
-			t.Errorf("%d tasks hang, want no more than have slots", n)
+			t.Errorf("%d tasks hang before a deadline, want no more than have slots", n)
 		}
+	})
+}
+
+// A call that hears of no deadline has its slot until a moment after that, and its server waits
+// for it alone.
+func TestG9_aDeafCallGivesItsSlotBack(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.inUS()
+		release := make(chan struct{})
+		deaf := map[string]int{}
+		var mu sync.Mutex
+		var log strings.Builder
+		k := w.start(options{log: hclog.New(&hclog.LoggerOptions{Output: &log}), executors: func(k *kurad) map[fleet.Executor]reconcile.Executor {
+			return map[fleet.Executor]reconcile.Executor{fleet.ExecutorCluster: executor(func(ctx context.Context, c reconcile.Call) fleet.Outcome {
+				if c.Key.Account[0] == 's' {
+					mu.Lock()
+					deaf[c.Key.Account]++
+					mu.Unlock()
+					<-release
+				}
+				return k.clients["prod"].Execute(ctx, c.Key, c.Task, *c.Desired.Kubernetes)
+			})}
+		}})
+		defer k.stop()
+		end := sync.OnceFunc(func() { close(release) })
+		defer end()
+		for i := range 16 {
+			w.declareIn(us(fmt.Sprintf("s%02d", i)), "v1", false)
+		}
+		hang := func() int { mu.Lock(); defer mu.Unlock(); return len(deaf) }
+		w.until("all slots are taken", time.Minute, func() bool { return hang() == 16 })
+		w.declareIn(us("acme"), "v1", false)
+		w.until("another server runs", 3*time.Minute, func() bool { return w.count("v1") == 1 })
+		if said := log.String(); strings.Count(said, "hears of no deadline") != 16 || !strings.Contains(said, "deaf=16") {
+			t.Errorf("the log says\n%s", said)
+		}
+		w.pass(10 * time.Minute)
+		for account, n := range deaf {
+			if n != 1 {
+				t.Errorf("the task of %s runs %d times at once", account, n)
+			}
+		}
+		end()
+		w.until("all run", time.Minute, func() bool { return w.count("v1") == 17 })
 	})
 }
 

@@ -120,6 +120,7 @@ const (
 	firstRefresh    = time.Second // before an instance is read again whose read failed
 	listTimeout     = 15 * time.Second
 	storeTimeout    = 10 * time.Second
+	deafAfter       = 10 * time.Second // of a task's deadline
 	shutdownGrace   = 5 * time.Second
 	defaultTick     = 10 * time.Second
 	defaultResync   = 10 * time.Minute
