@@ -2,6 +2,7 @@ package dns
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,8 +55,9 @@ type Index struct {
 	delegations map[string][]fleet.DNSRecord // NS below the zone's own name
 	balancers   map[string][]Balancer
 	resources   map[string][]string
-	pools       map[string]Pool   // by id
-	poolNames   map[string]string // id by name
+	owners      map[string]map[string]bool // the environments of the resources of an owner id
+	pools       map[string]Pool            // by id
+	poolNames   map[string]string          // id by name
 }
 
 // NewIndex takes a listing of the zone, or what was answered to queries for the Names of hosts, as
@@ -64,7 +66,7 @@ func NewIndex(l Listing, z Zone, e fleet.Environment) *Index {
 	x := &Index{
 		zone: z, environment: e, begun: l.Begun,
 		records: map[string][]fleet.DNSRecord{}, claims: map[string][]Claim{}, delegations: map[string][]fleet.DNSRecord{},
-		balancers: map[string][]Balancer{}, resources: map[string][]string{}, pools: map[string]Pool{}, poolNames: map[string]string{},
+		balancers: map[string][]Balancer{}, resources: map[string][]string{}, owners: map[string]map[string]bool{}, pools: map[string]Pool{}, poolNames: map[string]string{},
 	}
 	for _, r := range l.Records {
 		r.Name = canonical(r.Name)
@@ -124,9 +126,12 @@ func (x *Index) claim(records []fleet.DNSRecord) {
 			x.below(c)
 		}
 	}
+	unclaimed := func(host string) bool {
+		return len(x.records[host]) > 0 && len(x.claims[x.zone.TXT.key(host)]) == 0
+	}
 	var beside []func()
 	for _, c := range strays {
-		if host := x.beside(c.Record.Name); host != "" {
+		if host := x.affixed(c.Record.Name, unclaimed); host != "" {
 			c.Form, c.Type = FormBeside, ""
 			beside = append(beside, func() { x.add(host, c) })
 		}
@@ -140,6 +145,12 @@ func (x *Index) add(host string, c Claim) {
 	x.claims[host] = append(x.claims[host], c)
 	if c.TXT.Resource != "" && c.Form != FormBeside {
 		x.resources[c.TXT.Resource] = append(x.resources[c.TXT.Resource], host)
+	}
+	if environment, _, ok := ParseResource(c.TXT.Resource); ok {
+		if x.owners[c.TXT.Owner] == nil {
+			x.owners[c.TXT.Owner] = map[string]bool{}
+		}
+		x.owners[c.TXT.Owner][environment] = true
 	}
 }
 
@@ -158,22 +169,18 @@ func (x *Index) below(c Claim) {
 	}
 }
 
-// beside finds the host whose name, with a prefix or suffix that the zone was not told of, the
-// name of a TXT record is: the longest that has records which nobody claims. "": none has.
-func (x *Index) beside(name string) string {
-	orphan := func(host string) bool {
-		return len(x.records[host]) > 0 && len(x.claims[x.zone.TXT.key(host)]) == 0
-	}
-	first, _, _ := strings.Cut(name, ".")
-	for i := range first {
-		if i > 0 && orphan(name[i:]) {
+// affixed finds the host whose name, with a prefix or suffix that the zone was not told of, the
+// name of a TXT record may be: the longest of those that are one; "": none is.
+func (x *Index) affixed(name string, is func(host string) bool) string {
+	for i := range name {
+		if i > 0 && x.Has(name[i:]) && is(name[i:]) {
 			return name[i:]
 		}
 	}
 	host, _ := Naming{}.Host(name)
 	first, rest, _ := strings.Cut(host, ".")
 	for i := len(first) - 1; i > 0; i-- {
-		if candidate := first[:i] + "." + rest; orphan(candidate) {
+		if candidate := first[:i] + "." + rest; is(candidate) {
 			return candidate
 		}
 	}
@@ -229,3 +236,41 @@ func (x *Index) Balancers(host string) []Balancer { return slices.Clone(x.balanc
 
 // Of are the hosts whose ownership record names that resource (fleet.ResourceOf), sorted.
 func (x *Index) Of(resource string) []string { return slices.Clone(x.resources[resource]) }
+
+// Hosts are all that have a record or an ownership record, sorted.
+func (x *Index) Hosts() []string {
+	hosts := slices.Collect(maps.Keys(x.records))
+	for key := range x.claims {
+		if _, has := x.records[key]; !has && !x.wildcard(key) {
+			hosts = append(hosts, key)
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
+// wildcard reports whether ownership records of a host with that key are those of a wildcard.
+func (x *Index) wildcard(key string) bool {
+	_, rest, _ := strings.Cut(key, ".")
+	return x.zone.TXT.Wildcard != "" && x.zone.TXT.key("*."+rest) == key && len(x.records["*."+rest]) > 0
+}
+
+// Balanced are the hosts that have a load balancer, sorted.
+func (x *Index) Balanced() []string { return slices.Sorted(maps.Keys(x.balancers)) }
+
+// Pools are all of the provider's account, sorted by name.
+func (x *Index) Pools() []Pool {
+	return slices.SortedFunc(maps.Values(x.pools), func(a, b Pool) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+}
+
+// Environments are the others that, by the resource of an ownership record, have servers under
+// the owner id, sorted: each takes the records of all for its own.
+func (x *Index) Environments(owner string) (names []string) {
+	for environment := range x.owners[owner] {
+		if environment != x.environment.Name {
+			names = append(names, environment)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

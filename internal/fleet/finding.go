@@ -15,6 +15,8 @@ const (
 	FindingOurs           FindingKind = "wanted-ours"                       // nothing is wrong
 	FindingForeign        FindingKind = "wanted-foreign"                    // somebody else has what a server of ours leads clients to
 	FindingAbsent         FindingKind = "wanted-absent"                     // nobody has published it
+	FindingUnreadable     FindingKind = "wanted-unreadable"                 // its ownership record cannot be read
+	FindingUnread         FindingKind = "wanted-unread"                     // no read of it has answered yet
 	FindingStale          FindingKind = "unwanted-stale"                    // ours, and without this environment's suffix (H9)
 	FindingUnwanted       FindingKind = "unwanted"                          // ours, and no server wants it
 	FindingBareTXT        FindingKind = "txt-without-record"                // an ownership record of nothing
@@ -22,12 +24,15 @@ const (
 	FindingTwoOwners      FindingKind = "two-owners"                        // nobody knows which one wins
 	FindingSharedOwner    FindingKind = "owner-in-two-environments"         // each takes the other's records for its own
 	FindingBalancerShadow FindingKind = "balancer-shadows-record"           // a load balancer answers before any record of its name
+	FindingBalancer       FindingKind = "unwanted-balancer"                 // a load balancer of ours that no server wants
+	FindingPool           FindingKind = "unwanted-pool"                     // a pool of ours that no server wants
 )
 
 // FindingKinds are all kinds, in the order in which they are counted.
 func FindingKinds() []FindingKind {
 	return []FindingKind{
-		FindingOurs, FindingForeign, FindingAbsent, FindingStale, FindingUnwanted, FindingBareTXT, FindingBareRecord, FindingTwoOwners, FindingSharedOwner, FindingBalancerShadow,
+		FindingOurs, FindingForeign, FindingAbsent, FindingUnreadable, FindingUnread, FindingStale, FindingUnwanted,
+		FindingBareTXT, FindingBareRecord, FindingTwoOwners, FindingSharedOwner, FindingBalancerShadow, FindingBalancer, FindingPool,
 	}
 }
 
