@@ -112,7 +112,7 @@ func paintFinding(w io.Writer, f fleet.Finding) string {
 		return colour(w, text.FgGreen, string(f.Kind))
 	case fleet.FindingForeign, fleet.FindingTwoOwners, fleet.FindingSharedOwner, fleet.FindingBalancerShadow, fleet.FindingBareRecord:
 		return colour(w, text.FgRed, string(f.Kind))
-	case fleet.FindingAbsent, fleet.FindingStale, fleet.FindingUnwanted, fleet.FindingBareTXT:
+	case fleet.FindingAbsent, fleet.FindingUnreadable, fleet.FindingUnread, fleet.FindingStale, fleet.FindingUnwanted, fleet.FindingBareTXT, fleet.FindingBalancer, fleet.FindingPool:
 		return colour(w, text.FgYellow, string(f.Kind))
 	}
 	return string(f.Kind)

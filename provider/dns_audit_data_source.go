@@ -36,7 +36,7 @@ func newDNSAuditDataSource() datasource.DataSource {
 			"findings": objects("What was found, by zone, host and kind.", map[string]schema.Attribute{
 				"zone":        shownText("Domain of the zone."),
 				"host":        shownText("Name of the host."),
-				"kind":        shownText("What is wrong: `wanted-foreign` (somebody else has it), `wanted-absent` (nobody has published it), `unwanted-stale` (ours, without this environment's suffix), `unwanted` (ours, and no server wants it), `txt-without-record`, `record-without-txt-beside-foreign`, `two-owners`, `owner-in-two-environments`, `balancer-shadows-record`; or `wanted-ours`."),
+				"kind":        shownText("What is wrong: `wanted-foreign` (somebody else has it), `wanted-absent` (nobody has published it), `wanted-unreadable` (its ownership record is encrypted, or names nobody), `wanted-unread` (no read has answered yet), `unwanted-stale` (ours, without this environment's suffix), `unwanted` (ours, and no server wants it), `txt-without-record`, `record-without-txt-beside-foreign`, `two-owners`, `owner-in-two-environments`, `balancer-shadows-record`, `unwanted-balancer` and `unwanted-pool` (ours, and no server wants it); or `wanted-ours`."),
 				"owners":      shownTexts("Owner ids of all that claim the host."),
 				"environment": shownText("Another environment, whose suffix the host carries or that the ownership record names; else null."),
 				"resource":    shownText("What the ownership record says that the host is for."),

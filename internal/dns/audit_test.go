@@ -175,7 +175,7 @@ func TestH9_staleHostsAreFoundAndPrunedByTheirOwner(t *testing.T) {
 func TestD6_loadBalancersAndPoolsThatNobodyWants(t *testing.T) {
 	us := fleet.ServerKey{Account: "acme", Region: "us"}
 	pool := func(id string, key fleet.ServerKey) Pool {
-		return Pool{ID: id, Name: PoolName("staging", key), Description: PoolOf("staging", key), Origins: []Origin{{Address: "acme-" + key.Region + "-staging." + domain}}}
+		return Pool{ID: id, Name: fleet.PoolName("staging", key), Description: PoolOf("staging", key), Origins: []Origin{{Address: "acme-" + key.Region + "-staging." + domain}}}
 	}
 	gone := fleet.ServerKey{Account: "gone", Region: "eu"}
 	l := zone("A acme-staging 192.0.2.1", "TXT a-acme-staging "+owned("us"), "A web 192.0.2.2")

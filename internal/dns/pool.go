@@ -28,7 +28,7 @@ func DeclaredBalancer(environment, account, host string, pools []Pool) Balancer 
 // DeclaredPool is the pool of a server as D1 has it: one origin, the regional host.
 func DeclaredPool(environment string, key fleet.ServerKey, c fleet.DNSChange) Pool {
 	return Pool{
-		Name: PoolName(environment, key), Description: PoolOf(environment, key), Enabled: true, Latitude: c.Latitude, Longitude: c.Longitude,
+		Name: fleet.PoolName(environment, key), Description: PoolOf(environment, key), Enabled: true, Latitude: c.Latitude, Longitude: c.Longitude,
 		Origins: []Origin{{Address: c.Origin, Host: c.Origin, Enabled: true}},
 	}
 }
@@ -37,7 +37,7 @@ func DeclaredPool(environment string, key fleet.ServerKey, c fleet.DNSChange) Po
 func (x *Index) Pool(host, owner string, key fleet.ServerKey) fleet.PoolRead {
 	host = canonical(host)
 	r := fleet.PoolRead{Host: host, Begun: x.begun, Foreign: x.foreign(host, owner, key.Account)}
-	p, found := x.pools[x.poolNames[PoolName(x.environment.Name, key)]]
+	p, found := x.pools[x.poolNames[fleet.PoolName(x.environment.Name, key)]]
 	switch {
 	case !found:
 	case p.Description != PoolOf(x.environment.Name, key):

@@ -1,8 +1,6 @@
 package dns
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -37,19 +35,3 @@ func parseOurs(s string) (environment, rest string, ok bool) {
 }
 
 func label(s string) bool { return !strings.Contains(s, ".") && fleet.CheckHost(s) == nil }
-
-// maxPoolName is ours: the API's documentation names the characters of a pool's name (letters,
-// digits, - and _), not how many there may be.
-const maxPoolName = 63
-
-// PoolName is the name of a server's pool. A pool belongs to the provider's account, so the
-// environment is part of it. Labels hold no _, so no two servers have one name; one that is too
-// long ends in its hash.
-func PoolName(environment string, key fleet.ServerKey) string {
-	name := "kura_" + environment + "_" + key.Account + "_" + key.Region
-	if len(name) <= maxPoolName {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return name[:maxPoolName-33] + "_" + hex.EncodeToString(sum[:16])
-}

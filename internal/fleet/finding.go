@@ -39,7 +39,7 @@ func FindingKinds() []FindingKind {
 // Finding is what an audit says of one host of a zone.
 type Finding struct {
 	Zone   string      `json:"zone"` // its domain
-	Host   string      `json:"host"`
+	Host   string      `json:"host"` // of a pool: that of its load balancer, or of its origin, or its name
 	Kind   FindingKind `json:"kind"`
 	Owners []string    `json:"owners,omitempty"` // all that claim the host, sorted
 	// Resource is what the ownership record says that the host is for.

@@ -76,7 +76,7 @@ func zonesTime(ctx context.Context, dry bool) (context.Context, context.CancelFu
 type dnsAuditInput struct {
 	PageInput
 	Zone string            `query:"zone" maxLength:"253" doc:"Only this zone, by its domain." example:"kura.example.dev"`
-	Kind fleet.FindingKind `query:"kind" enum:"wanted-ours,wanted-foreign,wanted-absent,unwanted-stale,unwanted,txt-without-record,record-without-txt-beside-foreign,two-owners,owner-in-two-environments,balancer-shadows-record" doc:"Only this kind; without it all but wanted-ours, of which nothing is wrong."`
+	Kind fleet.FindingKind `query:"kind" enum:"wanted-ours,wanted-foreign,wanted-absent,wanted-unreadable,wanted-unread,unwanted-stale,unwanted,txt-without-record,record-without-txt-beside-foreign,two-owners,owner-in-two-environments,balancer-shadows-record,unwanted-balancer,unwanted-pool" doc:"Only this kind; without it all but wanted-ours, of which nothing is wrong."`
 }
 
 // auditDNS says what of the zones is not as the servers want it. A page's cursor names the whole
