@@ -19,3 +19,13 @@ func Printable(s string) string {
 		}
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
+
+// Shorten makes an answer fit to be shown: one line of at most so many characters, cut in the
+// middle, since its beginning and its end say most.
+func Shorten(s string, most int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most/2]) + " … " + string(r[len(r)-most/2:])
+	}
+	return s
+}

@@ -1,6 +1,5 @@
 // Package runtime is what the runtimes have in common: whose an object is by its labels, how
-// a flag names one of them, the answers to a task that are nobody's but kurad's, and what is
-// shown of an error.
+// a flag names one of them, and the answers to a task that are nobody's but kurad's.
 package runtime
 
 import (
@@ -59,16 +58,6 @@ func LogUndone(log hclog.Logger, key fleet.ServerKey, task fleet.Task, o fleet.O
 	if o.Class != fleet.ClassOK {
 		log.Debug("task not done", "server", key, "task", task.ID, "kind", task.Kind, "class", o.Class, "reason", o.Reason, "message", o.Message)
 	}
-}
-
-// Shorten makes an answer fit to be shown: one line of at most so many characters, cut in the
-// middle, since its beginning and its end say most.
-func Shorten(s string, most int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most/2]) + " … " + string(r[len(r)-most/2:])
-	}
-	return s
 }
 
 // OrNone lists names for a person.

@@ -100,5 +100,5 @@ const maxMessage = 400
 
 // shorten makes an engine's answer fit to be shown, without the client's preface.
 func shorten(s string) string {
-	return runtime.Shorten(strings.ReplaceAll(s, "Error response from daemon: ", ""), maxMessage)
+	return fleet.Shorten(strings.ReplaceAll(s, "Error response from daemon: ", ""), maxMessage)
 }

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
-	"github.com/kurafleet/terraform-provider-kura/internal/runtime"
 )
 
 // What is seen of an object is stored in its server's status: whatever somebody writes
@@ -60,4 +59,4 @@ func boundedPaths(all []string) []string {
 func more(all int) string { return fmt.Sprintf("… and %d more", all-maxFields) }
 
 // shorten makes an answer fit to be shown.
-func shorten(s string) string { return runtime.Shorten(s, maxMessage) }
+func shorten(s string) string { return fleet.Shorten(s, maxMessage) }
