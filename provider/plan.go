@@ -46,6 +46,9 @@ func (s *session) warn(diags *diag.Diagnostics, t attr.Type, what, region string
 		case fleet.WarnUnreadable:
 			s.unseen(diags, region, w)
 			continue
+		case fleet.WarnForeignHost, fleet.WarnSharedOwner, fleet.WarnZoneToken:
+			s.shadowed(diags, what, region, w)
+			continue
 		case fleet.WarnHostsMove, fleet.WarnReplace, fleet.WarnNoAlias:
 		}
 		summary := fmt.Sprintf("%s: %s", what, meaning(w.Code))
@@ -69,8 +72,27 @@ func meaning(code fleet.WarningCode) string {
 		return "something it names is not declared yet"
 	case fleet.WarnUnreadable:
 		return "its runtime cannot be read now"
+	case fleet.WarnForeignHost:
+		return "hosts are somebody else's"
+	case fleet.WarnSharedOwner:
+		return "another environment uses its owner id"
+	case fleet.WarnZoneToken:
+		return "kurad's token of a zone lacks a permission"
 	}
 	return string(code)
+}
+
+// shadowed adds a warning about DNS, unless this session said it of the cause.
+func (s *session) shadowed(diags *diag.Diagnostics, what, region string, w fleet.Warning) {
+	key := string(w.Code) + "/" + w.Cause
+	if w.Code == fleet.WarnForeignHost {
+		key += "/" + region + "/" + string(w.Reason)
+	}
+	summary := what + ": " + meaning(w.Code)
+	if w.Reason != "" {
+		summary += fmt.Sprintf(" (%s)", w.Reason)
+	}
+	s.once(key, diags, summary, sentence(w.Detail))
 }
 
 // reportDelete is report for a delete, which core does before it updates what used the

@@ -47,8 +47,9 @@ func protectServer(ctx context.Context, s *session, req resource.ModifyPlanReque
 }
 
 // previewServer says in the plan of a server that is to be created or changed that its
-// region's runtime cannot be read, before anything is applied. One server of a region asks
-// for all. What is wrong with the server itself is said by the apply: its neighbours may be
+// region's runtime cannot be read, or that somebody else has one of its hosts, before anything
+// is applied. One server of a region asks for all, and each for its hosts where the region
+// checks whose they are. What is wrong with the server itself is said by the apply: its neighbours may be
 // changed by the same one.
 func previewServer(ctx context.Context, s *session, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() || resp.Diagnostics.HasError() || resp.Plan.Raw.Equal(req.State.Raw) {
@@ -62,7 +63,7 @@ func previewServer(ctx context.Context, s *session, req resource.ModifyPlanReque
 	if !ok {
 		return
 	}
-	s.lookOnce(declared.Region, func() (answered bool) {
+	ask := func() (answered bool) {
 		w, err := client.PutServer(ctx, declared, api.PutOptions{DryRun: true})
 		if err == nil {
 			s.warn(&resp.Diagnostics, req.Plan.Schema.Type(), "Plan server "+declared.Key().String(), declared.Region, w.Warnings)
@@ -75,7 +76,12 @@ func previewServer(ctx context.Context, s *session, req resource.ModifyPlanReque
 		case fleet.CodeUnauthorized, fleet.CodeForbidden, fleet.CodeUnavailable, fleet.CodeInternal:
 		}
 		return true
-	})
+	}
+	if s.checksHosts(ctx, client, declared.Region) {
+		ask()
+		return
+	}
+	s.lookOnce(declared.Region, ask)
 }
 
 // plannedServer is what the plan declares; where not all of it is known yet, as much as it

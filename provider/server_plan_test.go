@@ -3,6 +3,7 @@ package provider
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -99,5 +100,59 @@ func TestP2_thePlanOfARegionSaysThatItsRuntimeCannotBeRead(t *testing.T) {
 		if d.count("DRY /v1/regions/eu") == 2 && said != "" {
 			t.Errorf("it says it again: %s", said)
 		}
+	}
+}
+
+// Whose its hosts are is asked for each server that is new or changes, and said once for each cause.
+func TestD3_aPlanSaysThatSomebodyElseHasAHost(t *testing.T) {
+	foreign := func(host, by string) fleet.Warning {
+		return fleet.Warning{Code: fleet.WarnForeignHost, Reason: fleet.ReasonForeignOwner, Cause: by, Detail: "1 host is not this environment's: " + host + " belongs to \"" + by + "\""}
+	}
+	shared := fleet.Warning{Code: fleet.WarnSharedOwner, Cause: "kura", Detail: "owner id \"kura\" is in use by environment \"production\", too"}
+	token := fleet.Warning{Code: fleet.WarnZoneToken, Reason: fleet.ReasonZoneForbidden, Cause: "kura.test", Detail: "kurad's token of zone kura.test lacks DNS:Edit"}
+	checked := api.Region{Region: fleet.Region{Name: "eu", DNS: fleet.DNS{Mode: fleet.DNSExternalDNS, OwnerID: "kura"}}}
+	d := &told{answers: map[string]any{
+		"GET /v1/regions/eu": checked, "GET /v1/regions/us": api.Region{Region: fleet.Region{Name: "us", DNS: fleet.DNS{Mode: fleet.DNSNone}}},
+		"DRY /v1/servers/acme/eu": dryRunOf("acme", "eu", foreign("acme-eu.kura.test", "production"), shared, token), "DRY /v1/servers/bravo/eu": dryRunOf("bravo", "eu", foreign("bravo-eu.kura.test", "production"), shared, token),
+		"DRY /v1/servers/carol/eu": dryRunOf("carol", "eu", foreign("carol-eu.kura.test", "canary")), "DRY /v1/servers/acme/us": dryRunOf("acme", "us"), "DRY /v1/servers/bravo/us": dryRunOf("bravo", "us"),
+	}}
+	c := newCore(t, d)
+	plan := func(account, region string) string {
+		t.Helper()
+		config := c.object("kura_server", nil, map[string]tftypes.Value{"account": hcl(account), "region": hcl(region), "image_tag": hcl("2")})
+		return spoken(c.plan("kura_server", nil, config, nil).Diagnostics)
+	}
+	said := plan("acme", "eu")
+	if strings.Count(said, "WARNING") != 3 || !contains(said, "Plan server acme/eu: hosts are somebody else's (ForeignOwner)", `acme-eu.kura.test belongs to "production"`, "another environment uses its owner id", "lacks a permission (ZoneForbidden)", "lacks DNS:Edit") {
+		t.Errorf("the plan says %q", said)
+	}
+	if said := plan("bravo", "eu"); said != "" {
+		t.Errorf("the same causes: %s", said)
+	}
+	if said := plan("carol", "eu"); strings.Count(said, "WARNING") != 1 || !strings.Contains(said, `carol-eu.kura.test belongs to "canary"`) {
+		t.Errorf("another owner: %q", said)
+	}
+	for _, account := range []string{"acme", "bravo"} {
+		if said := plan(account, "us"); said != "" {
+			t.Errorf("a region that checks no hosts: %s", said)
+		}
+	}
+	if n := d.count("DRY /v1/servers/acme/us") + d.count("DRY /v1/servers/bravo/us"); n != 1 {
+		t.Errorf("of a region that checks no hosts %d servers asked", n)
+	}
+	if n := d.count("GET /v1/regions/eu"); n != 1 {
+		t.Errorf("the region was read %d times", n)
+	}
+}
+
+func TestD3_aRefreshSaysThatSomebodyElseHasAHost(t *testing.T) {
+	v := view(fleet.VerdictProgressing, "", "2", "2", fleet.DeploymentSucceeded)
+	if w := shadowed(v); w != nil {
+		t.Errorf("nothing is wrong: %+v", w)
+	}
+	v.Conditions = append(v.Conditions, fleet.Condition{Type: fleet.ConditionDNSOwned, Status: fleet.False, Reason: fleet.ReasonForeignOwner, Message: `acme-eu.kura.test belongs to "production"`})
+	all := project(v, before{}, time.Now()).warnings()
+	if len(all) != 1 || !contains(all[0].summary+all[0].detail, "ForeignOwner", `Acme-eu.kura.test belongs to "production".`, "kurad dns audit") {
+		t.Errorf("%+v", all)
 	}
 }

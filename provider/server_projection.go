@@ -23,13 +23,16 @@ type reading struct {
 	imageTag types.String
 	pending  types.String // what the daemon wants, where image_tag does not say it
 	warning  *warning
+	shadow   *warning // whose its hosts are
 }
 
-func (r reading) warnings() []warning {
-	if r.warning == nil {
-		return nil
+func (r reading) warnings() (all []warning) {
+	for _, w := range []*warning{r.warning, r.shadow} {
+		if w != nil {
+			all = append(all, *w)
+		}
 	}
-	return []warning{*r.warning}
+	return all
 }
 
 // warning is something to say in a plan, once per key.
@@ -39,7 +42,26 @@ type warning struct{ key, summary, detail string }
 // says; real_verdict_test.go has the table.
 func project(v fleet.ServerView, was before, now time.Time) reading {
 	tag, warning := shownTag(v, was, now)
-	return reading{tag, pending(v, tag), warning}
+	return reading{tag, pending(v, tag), warning, shadowed(v)}
+}
+
+// shadowed is what a plan says of a server whose hosts are somebody else's, or whose they are
+// kurad may not read (D3).
+func shadowed(v fleet.ServerView) *warning {
+	for _, of := range []fleet.ConditionType{fleet.ConditionDNSOwned, fleet.ConditionGlobalEndpointReady} {
+		c := condition(v, of)
+		switch c.Reason { //nolint:exhaustive // of all others a plan says nothing
+		case fleet.ReasonForeignOwner, fleet.ReasonAmbiguousOwner, fleet.ReasonUnreadableOwner, fleet.ReasonZoneForbidden, fleet.ReasonForeignBalancer:
+		default:
+			continue
+		}
+		return &warning{
+			key:     "shadowed/" + v.Region + "/" + string(c.Reason),
+			summary: fmt.Sprintf("Region %q: hosts are not this environment's (%s)", v.Region, c.Reason),
+			detail:  fmt.Sprintf("Server %s, and perhaps others of the region: %s kurad leads no clients to a host until it is this environment's. `kurad dns audit` shows them all.", v.Key(), sentence(c.Message)),
+		}
+	}
+	return nil
 }
 
 // pending is the version that the daemon still wants, where image_tag shows another one or

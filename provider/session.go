@@ -39,6 +39,9 @@ type session struct {
 	away    error      // it did not answer, at awayAt
 	awayAt  time.Time
 
+	modes  sync.Mutex      // held while regions are asked how they check hosts
+	checks map[string]bool // by region
+
 	mu      sync.Mutex
 	version *api.VersionInfo
 	said    map[string]bool
@@ -200,6 +203,26 @@ func (s *session) lookOnce(region string, ask func() (answered bool)) {
 		l.tries++
 		l.answered = ask()
 	}
+}
+
+// checksHosts reports whether the region, as it is stored, checks whose its hosts are; asked
+// once, and again where the daemon did not say.
+func (s *session) checksHosts(ctx context.Context, client *api.Client, region string) bool {
+	s.modes.Lock()
+	defer s.modes.Unlock()
+	checks, known := s.checks[region]
+	if known {
+		return checks
+	}
+	r, err := client.GetRegion(ctx, region)
+	if err != nil && !has(err, fleet.CodeNotFound) {
+		return false
+	}
+	if s.checks == nil {
+		s.checks = map[string]bool{}
+	}
+	s.checks[region] = err == nil && r.DNS.Mode != "" && r.DNS.Mode != fleet.DNSNone
+	return s.checks[region]
 }
 
 // wrongDaemon is the error of a daemon that serves another environment.

@@ -53,6 +53,7 @@ type Config struct {
 	Environment fleet.Environment
 	Runtimes    Runtimes
 	Turns       Turns
+	Hosts       Hosts // nil: nothing is known of any
 	Logger      hclog.Logger
 	Now         func() time.Time
 	// AliasPeriod is for how long an old host stays routed of a server whose record was lost
@@ -69,6 +70,7 @@ type Declarer struct {
 	env      fleet.Environment
 	runtimes Runtimes
 	turns    Turns
+	hosts    Hosts
 	log      hclog.Logger
 	now      func() time.Time
 	aliases  time.Duration // for how long what was given up stays its account's
@@ -87,6 +89,9 @@ func New(cfg Config) *Declarer {
 	}
 	if d.render == nil {
 		d.render = fleet.Render
+	}
+	if d.hosts = cfg.Hosts; d.hosts == nil {
+		d.hosts = nothingKnown{}
 	}
 	return d
 }

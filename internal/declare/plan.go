@@ -39,7 +39,7 @@ func (d *Declarer) carryOut(ctx context.Context, lock *store.Lock, what string, 
 	warnings := append(p.missing, impact(p.servers)...)
 	if dry { // a write is made while others wait for their turn, and asks no cluster
 		err := d.claimable(ctx, lock, all, p.at, dry)
-		return slices.Concat(warnings, d.unrouted(ctx, p.servers), p.warnings), err
+		return slices.Concat(warnings, d.unrouted(ctx, p.servers), d.whose(ctx, all), p.warnings), err
 	}
 	return warnings, d.commit(ctx, lock, p, token)
 }

@@ -74,6 +74,9 @@ func (d *Declarer) planRegion(ctx context.Context, req Request, prev store.Versi
 	}
 	if req.DryRun {
 		p.warnings = d.unreadable(next, targetPointer(next), d.readFailure(ctx, next))
+		if len(p.servers) == 0 {
+			p.warnings = append(p.warnings, d.whoseRegion(next, templates)...)
+		}
 	}
 	return p, nil
 }

@@ -209,7 +209,7 @@ func (d *Declarer) planServer(ctx context.Context, c change) (p plan, g fleet.Ga
 		}
 	}
 	g.Status = status
-	p.own = &affected{after: g, claims: needs(n.region.Value, desired, next, status)}
+	p.own = &affected{after: g, to: desired, claims: needs(n.region.Value, desired, next, status)}
 	p.write = func(tx *store.Tx) {
 		n.require(tx)
 		tx.PutIntent(prev, next)

@@ -42,6 +42,7 @@ type world struct {
 	runtimes *runtimes
 	declared *declared
 	declarer *declare.Declarer
+	hosts    *knownHosts
 	renders  *atomic.Int64 // how often a server was rendered
 }
 
@@ -56,7 +57,7 @@ func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, below: below, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &auditMemory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}, renders: &atomic.Int64{}}
+	w := &world{t: t, below: below, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &auditMemory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}, hosts: &knownHosts{}, renders: &atomic.Int64{}}
 	w.records = store.NewRecords(below, env.Name)
 	if err := w.records.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *w
 		}
 	}()
 	w.declarer = declare.New(declare.Config{
-		Records: w.records, View: w.view, Environment: env, Runtimes: w.runtimes, Turns: w.turns, Logger: hclog.NewNullLogger(), Now: w.clock.now,
+		Records: w.records, View: w.view, Environment: env, Runtimes: w.runtimes, Turns: w.turns, Hosts: w.hosts, Logger: hclog.NewNullLogger(), Now: w.clock.now,
 		Render: func(e fleet.Environment, g fleet.Gathered) (fleet.Desired, error) {
 			w.renders.Add(1)
 			return fleet.Render(e, g)
