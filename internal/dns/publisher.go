@@ -269,8 +269,11 @@ func (r *round) answerAll(tasks []int, e *Error) {
 	}
 }
 
-// failure is an API's error.
+// failure is an API's error, nil where there is none.
 func failure(err error) *Error {
+	if err == nil {
+		return nil
+	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}

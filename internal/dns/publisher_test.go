@@ -301,9 +301,7 @@ func TestD4_whatAnotherWritesInBetweenIsItsOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			z := newRude(t)
-			for i := range 10 {
-				z.seed("A", fmt.Sprintf("other-%d.kura.test", i), "192.0.2.9")
-			}
+			z.seedOthers()
 			if c.ours {
 				expectOK(t, z.publisher().Run(t.Context(), []fleet.Effect{wanted(1, "192.0.2.7")}))
 			}

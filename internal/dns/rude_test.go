@@ -54,6 +54,13 @@ func (z *rude) seed(ofType, name, content string) string {
 	return r.ID
 }
 
+// seedOthers puts enough there that no listing is doubted for what a test changes.
+func (z *rude) seedOthers() {
+	for i := range 20 {
+		z.seed("A", fmt.Sprintf("other-%d.kura.test", i), "192.0.2.9")
+	}
+}
+
 // seedTXT puts an ownership record there as another would.
 func (z *rude) seedTXT(name, owner string) string {
 	return z.seed("TXT", name, "heritage=external-dns,external-dns/owner="+owner+",external-dns/resource=ingress/prod/web")
