@@ -115,15 +115,17 @@ func (d *daemon) serveTerm(ctx context.Context, leadership kv.Leadership) error 
 	}
 	d.runtimes.expect(d.view.Identities())
 	t.watcher = readiness.NewWatcher(d.prober.Probe, func(key fleet.ServerKey) { t.loop.Kick(key) }, readiness.Pace{})
+	hosts := d.zones.watch(d.env, func(key fleet.ServerKey) { t.loop.Kick(key) }, d.log.Named("dns"))
 	engines, clusters := d.runtimes.observed()
 	t.loop = reconcile.New(reconcile.Config{
-		Environment: d.env, Store: turnStore{d.records.Fenced(leadership), d.view}, Probes: t.watcher,
+		Environment: d.env, Store: turnStore{d.records.Fenced(leadership), d.view}, Probes: t.watcher, Hosts: hosts,
 		Leadership: t, Runtimes: engines, Clusters: clusters, ReadFailure: containers.ReadFailure, Changed: d.api.Changed, Log: d.log.Named("reconcile"),
 		Tick: d.options.tick, NewPort: d.declare.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
 	})
 	d.term.Store(t) // first: a change that is heard from now on must find the loop
 	defer d.term.Store(nil)
 	group.Go(func() error { t.watcher.Run(ctx); return nil })
+	group.Go(func() error { hosts.Run(ctx); return nil })
 	group.Go(func() error { d.declared.Run(ctx); return nil })
 	group.Go(func() error { d.declare.GiveBackEvery(ctx, time.Hour); return nil })
 	group.Go(func() error { return t.loop.Run(ctx) })

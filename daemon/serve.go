@@ -43,6 +43,7 @@ type options struct {
 	endpoints    []string
 	kubeconfig   string
 	clusters     []string
+	zones        []string
 	envSets      map[string]string
 	resolver     string
 	allow        []string
@@ -99,6 +100,7 @@ func serveCommand() *cobra.Command {
 	f.StringArrayVar(&o.endpoints, "container-endpoint", nil, "container engine that regions may name: name=unix:///run/podman.sock or name=tcp://host:port,ca=/ca.pem,cert=/cert.pem,key=/key.pem, then [,address=127.0.0.1][,ports=20000-29999][,mounts=/srv/kura]; repeatable")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig with the contexts of --cluster; by default KUBECONFIG, else ~/.kube/config")
 	f.StringArrayVar(&o.clusters, "cluster", nil, "Kubernetes cluster that regions may name: name=context[,qps=50][,burst=100], or name=in-cluster for the pod's own account; qps and burst bound the requests to it; repeatable")
+	f.StringArrayVar(&o.zones, "zone", nil, "DNS zone in which whose hosts are is checked: kura.example.dev[=name][,server=host:port][,txt-prefix=…|txt-suffix=…], read by queries to its own servers; with [,cloudflare=/file|env:NAME][,account=…][,plan=free|paid][,api=url] by its API, so that kurad can write records and load balancers too; repeatable")
 	f.StringToStringVar(&o.envSets, "env-set", nil, "file of NAME=value lines that documents may name by env_from: name=/path; of a Kubernetes region only the names of the variables are used, and the values are those of the Secret of the set's name; repeatable")
 	f.StringVar(&o.resolver, "resolver", "", "DNS server that probes ask, host:port; the system's by default")
 	f.StringArrayVar(&o.allow, "probe-allow-cidr", nil, "loopback, private or link-local addresses that may be probed, for example 127.0.0.0/8; repeatable")
@@ -133,6 +135,7 @@ type daemon struct {
 	prober     *readiness.Prober
 	declared   *declaredProbes
 	runtimes   *runtimes
+	zones      *zones
 	term       currentTerm // what runs while this kurad leads
 	declare    *declare.Declarer
 	api        *server.Server
@@ -182,13 +185,17 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if err != nil {
 		return nil, err
 	}
+	zs, err := openZones(o, readiness.NewPolicy(allow))
+	if err != nil {
+		return nil, err
+	}
 	if err := o.tls.check(o.listen); err != nil {
 		return nil, err
 	}
 	if err := checkDataDir(o.dataDir, env.Name); err != nil {
 		return nil, err
 	}
-	d := &daemon{options: o, log: log, env: env, runtimes: rts}
+	d := &daemon{options: o, log: log, env: env, runtimes: rts, zones: zs}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -246,11 +253,11 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	}
 	tokens := server.NewTokens(d.records, time.Now)
 	d.declare = declare.New(declare.Config{
-		Records: d.records, View: d.view, Environment: env, Runtimes: rts, Turns: &d.term,
+		Records: d.records, View: d.view, Environment: env, Runtimes: rts, Zones: zs, Turns: &d.term,
 		Logger: log.Named("declare"), Now: time.Now, AliasPeriod: o.aliasPeriod,
 	})
 	d.api, err = server.New(server.Config{
-		Records: d.records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.term, Runtimes: rts, Declare: d.declare, Declared: d.declared,
+		Records: d.records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.term, Runtimes: rts, Declare: d.declare, Declared: d.declared, ZoneNames: zs.Domains(), DNSModes: zs.Modes(),
 		Leader: &d.term, PeerTLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: peers},
 		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now,
 	})

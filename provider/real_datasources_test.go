@@ -187,7 +187,7 @@ func TestAccDataSources_tellWhatIsDeclaredAndWhatIsThere(t *testing.T) {
 		"nowhere": 0.0,
 		"version": map[string]any{
 			"environment": "staging", "suffix": "-staging", "suffixes": map[string]any{"production": "", "staging": "-staging", "canary": "-canary"},
-			"version": "dev", "api_version": api.APIVersion, "runtimes": []any{"containers", "kubernetes"}, "container_endpoints": []any{"edge"}, "clusters": []any{}, "dns_modes": []any{"none"},
+			"version": "dev", "api_version": api.APIVersion, "runtimes": []any{"containers", "kubernetes"}, "container_endpoints": []any{"edge"}, "clusters": []any{}, "dns_modes": []any{"none"}, "zones": []any{},
 		},
 	}
 	got := map[string]any{}

@@ -24,6 +24,7 @@ func newVersionDataSource() datasource.DataSource {
 			"container_endpoints": shownTexts("Container endpoints that it was given, by name: what regions may name."),
 			"clusters":            shownTexts("Kubernetes clusters that it was given, by name: what regions may name."),
 			"dns_modes":           shownTexts("What a region's `dns.mode` may be."),
+			"zones":               shownTexts("DNS zones that it was given, by domain: hosts of regions whose `dns.mode` is another than `none` lie in them."),
 		},
 		what: always("Read the daemon's version"),
 		answer: func(ctx context.Context, c *api.Client, _ question, _ *diag.Diagnostics) (any, error) {

@@ -82,6 +82,7 @@ type Capabilities struct {
 	ContainerEndpoints []string            `json:"container_endpoints"`
 	Clusters           []string            `json:"clusters"`
 	DNSModes           []fleet.DNSMode     `json:"dns_modes"`
+	Zones              []string            `json:"zones"` // by their domains
 }
 
 // Account is an account as the API shows it.

@@ -36,6 +36,20 @@ type Runtimes interface {
 	Adoptable(ctx context.Context, endpoint, id string) error
 }
 
+// Zones is what a declaration asks of the DNS zones that this daemon was given.
+type Zones interface {
+	// Has returns the domain of the zone that has the host, "" where none has, and whether it was
+	// given with a token.
+	Has(host string) (domain string, token bool)
+	Domains() []string
+}
+
+// noZones is a daemon that was given none.
+type noZones struct{}
+
+func (noZones) Has(string) (domain string, token bool) { return "", false }
+func (noZones) Domains() []string                      { return nil }
+
 // Turns is what a declaration asks of the reconciler.
 type Turns interface {
 	// KubeListings returns what is known of the KuraInstances of every namespace that a
@@ -52,6 +66,7 @@ type Config struct {
 	View        *store.View
 	Environment fleet.Environment
 	Runtimes    Runtimes
+	Zones       Zones // nil: none
 	Turns       Turns
 	Hosts       Hosts // nil: nothing is known of any
 	Logger      hclog.Logger
@@ -69,6 +84,7 @@ type Declarer struct {
 	view     *store.View
 	env      fleet.Environment
 	runtimes Runtimes
+	zones    Zones
 	turns    Turns
 	hosts    Hosts
 	log      hclog.Logger
@@ -84,7 +100,7 @@ type Declarer struct {
 // New returns a Declarer.
 func New(cfg Config) *Declarer {
 	d := &Declarer{
-		records: cfg.Records, view: cfg.View, env: cfg.Environment, runtimes: cfg.Runtimes, turns: cfg.Turns,
+		records: cfg.Records, view: cfg.View, env: cfg.Environment, runtimes: cfg.Runtimes, zones: cfg.Zones, turns: cfg.Turns,
 		log: cfg.Logger, now: cfg.Now, aliases: cmp.Or(cfg.AliasPeriod, 7*24*time.Hour), render: cfg.Render, turn: newTurn(cfg.Now),
 	}
 	if d.render == nil {
@@ -92,6 +108,9 @@ func New(cfg Config) *Declarer {
 	}
 	if d.hosts = cfg.Hosts; d.hosts == nil {
 		d.hosts = nothingKnown{}
+	}
+	if d.zones == nil {
+		d.zones = noZones{}
 	}
 	return d
 }

@@ -30,9 +30,6 @@ func (d *Declarer) checkRegion(r fleet.Region) error {
 		return err
 	}
 	var v fleet.Invalid
-	if r.DNS.Mode != "" && r.DNS.Mode != fleet.DNSNone {
-		v.Add("/dns/mode", "this kurad publishes and checks no DNS records yet; set dns.mode = \"none\"")
-	}
 	if r.Sidecar != nil {
 		v.Add("/sidecar", "this kurad probes no sidecars yet; leave sidecar out")
 	}
@@ -51,6 +48,9 @@ func (d *Declarer) planRegion(ctx context.Context, req Request, prev store.Versi
 		if h[1] != "" && !templates[h[1]].Exists() {
 			p.addMissing(h[0], "host template %q does not exist; declare it first (kura_host_template), or correct the name", h[1])
 		}
+	}
+	if err := d.inZones(next, templates); err != nil {
+		return p, err
 	}
 	if len(p.missing) > 0 && !req.DryRun {
 		return p, nil

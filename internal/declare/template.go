@@ -25,6 +25,9 @@ func (d *Declarer) planTemplate(ctx context.Context, req Request, prev store.Ver
 	if !prev.Exists() {
 		return p, nil
 	}
+	if err := d.templateInZones(ctx, next); err != nil {
+		return p, err
+	}
 	err = d.affect(ctx, req, &p, proposal{
 		pointer: "/pattern",
 		advice:  "choose another pattern, or declare a new template and move regions to it one by one",

@@ -72,6 +72,24 @@ func (zs Zones) Of(host string) (z Zone, ok bool) {
 	return z, z.Domain != ""
 }
 
+// Has returns the domain of the zone that has the host, "" where none has, and whether it was given
+// with a token.
+func (zs Zones) Has(host string) (domain string, token bool) {
+	z, _ := zs.Of(host)
+	return z.Domain, z.Token != ""
+}
+
+// Modes are what a region's dns.mode may be with these zones, besides none.
+func (zs Zones) Modes() (modes []fleet.DNSMode) {
+	if len(zs) > 0 {
+		modes = append(modes, fleet.DNSExternalDNS)
+	}
+	if slices.ContainsFunc(zs, func(z Zone) bool { return z.Token != "" }) {
+		modes = append(modes, fleet.DNSManaged)
+	}
+	return modes
+}
+
 // Domains lists the zones, sorted.
 func (zs Zones) Domains() []string {
 	var domains []string

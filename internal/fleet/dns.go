@@ -42,6 +42,23 @@ func (r HostRead) State() (ours bool, reason Reason) {
 	return r.Ownership == OwnershipOurs, Reason(r.Ownership)
 }
 
+// HostsWish is what is to be read in zones of a server; zero: nothing.
+type HostsWish struct {
+	Owner    string   // the region's owner id
+	Resource string   // the server (ResourceOf)
+	Hosts    []string // that it leads clients to, or will
+	Global   string   // the host of the load balancer that its pool is in; "": none
+	Pending  bool     // its gate waits for them
+	Fresh    bool     // an effect is over, and no read began since
+}
+
+// HostsRead is what was read of them: every host of the wish, and every other whose ownership
+// record names the server.
+type HostsRead struct {
+	Hosts map[string]HostRead
+	Pool  PoolRead
+}
+
 // DNSRecord is a record of a zone.
 type DNSRecord struct {
 	ID      string `json:"id,omitempty"`  // of the provider's API; "": it was read by a DNS query

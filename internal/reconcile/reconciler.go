@@ -87,6 +87,7 @@ type Config struct {
 	Environment fleet.Environment
 	Store       Store
 	Probes      Probes
+	Hosts       Hosts                       // nil: no zones are known
 	Tracks      []projection.Track          // that servers pursue beside what runs
 	Observers   []Observer                  // of what else servers have
 	Executors   map[fleet.Executor]Executor // of effects that are at no site
@@ -205,6 +206,9 @@ func New(cfg Config) *Reconciler {
 	}
 	r.executors = map[fleet.Executor]Executor{fleet.ExecutorImages: sites{r}, fleet.ExecutorEngine: sites{r}, fleet.ExecutorCluster: sites{r}}
 	maps.Copy(r.executors, cfg.Executors)
+	if cfg.Hosts != nil {
+		r.others = append(r.others, hosts{cfg.Hosts, cfg.Environment.Name})
+	}
 	for _, track := range cfg.Tracks {
 		r.tracks = append(r.tracks, track.Name())
 	}

@@ -54,7 +54,7 @@ func TestBadInput_namesTheFieldTheReasonAndTheNextStep(t *testing.T) {
 			s.Volumes = []fleet.Volume{{HostPath: "/etc", Path: "/data"}}
 			r.Containers.Services["cache"] = s
 		}), 422, "invalid", "/containers/services/cache/volumes/0/host_path", []string{"/etc", "/srv/kura"}},
-		{"DNS that kurad cannot publish", regions, with(func(r *fleet.Region) { r.DNS = fleet.DNS{Mode: fleet.DNSManaged, OwnerID: "me", Target: "192.0.2.1"} }), 422, "invalid", "/dns/mode", []string{`dns.mode = "none"`}},
+		{"hosts in no zone that kurad was given", regions, with(func(r *fleet.Region) { r.DNS = fleet.DNS{Mode: fleet.DNSManaged, OwnerID: "me", Target: "192.0.2.1"} }), 422, "invalid", "/hosts/public", []string{`dns.mode = "none"`}},
 		{"a sidecar that kurad cannot probe", regions, with(func(r *fleet.Region) { r.Sidecar = &fleet.Sidecar{Port: 7000} }), 422, "invalid", "/sidecar", []string{"leave sidecar out"}},
 		{"a tag with a space", servers, body(srv("acme", "eu", "v 1")), 422, "invalid", "/image_tag", []string{"v 1"}},
 		{"a digest instead of a tag", servers, body(srv("acme", "eu", "v1@sha256:abc")), 422, "invalid", "/image_tag", nil},

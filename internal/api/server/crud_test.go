@@ -18,7 +18,7 @@ func TestVersion_saysWhatTheDaemonIs(t *testing.T) {
 	}
 	want := api.VersionInfo{
 		Environment: "staging", Suffix: "-staging", Suffixes: fleet.DefaultSuffixes(), Version: "1.2.3", APIVersion: "v1",
-		Capabilities: api.Capabilities{Runtimes: []fleet.RuntimeKind{"containers", "kubernetes"}, ContainerEndpoints: []string{"podman"}, Clusters: []string{}, DNSModes: []fleet.DNSMode{"none"}},
+		Capabilities: api.Capabilities{Runtimes: []fleet.RuntimeKind{"containers", "kubernetes"}, ContainerEndpoints: []string{"podman"}, Clusters: []string{}, DNSModes: []fleet.DNSMode{"none"}, Zones: []string{}},
 		Leader:       api.Leader{Self: true},
 		Store:        &api.StoreHealth{},
 		Conditions:   []api.DaemonCondition{{Type: "StoreHealthy", Status: fleet.True, Reason: "Healthy", Message: "the store answers and has room"}},

@@ -253,7 +253,8 @@ func (s *Server) getVersion(ctx context.Context, _ *struct{}) (api.VersionInfo, 
 			Runtimes:           []fleet.RuntimeKind{fleet.RuntimeContainers, fleet.RuntimeKubernetes},
 			ContainerEndpoints: append([]string{}, s.Runtimes.ContainerEndpoints()...),
 			Clusters:           append([]string{}, s.Runtimes.Clusters()...),
-			DNSModes:           []fleet.DNSMode{fleet.DNSNone},
+			DNSModes:           append([]fleet.DNSMode{fleet.DNSNone}, s.DNSModes...),
+			Zones:              append([]string{}, s.ZoneNames...),
 		},
 	}, nil
 }

@@ -58,8 +58,10 @@ type Config struct {
 	Turns       Turns
 	Runtimes    Runtimes
 	Declare     *declare.Declarer
-	Declared    DeclaredProbes // nil: no declared endpoint is probed
-	DNS         DNS            // nil: this kurad was given no zones
+	Declared    DeclaredProbes  // nil: no declared endpoint is probed
+	DNS         DNS             // nil: this kurad was given no zones
+	ZoneNames   []string        // the domains of those it was given
+	DNSModes    []fleet.DNSMode // what a region's dns.mode may be with them, besides none
 	Version     string
 	Logger      hclog.Logger
 	Audit       Audit
