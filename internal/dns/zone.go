@@ -71,8 +71,8 @@ func (b Batch) Len() int { return len(b.Deletes) + len(b.Puts) + len(b.Posts) }
 
 // API is the provider of a zone. Its errors are of the type Error.
 type API interface {
-	// List reads the whole zone, or fails: half a listing is none (D5). One that is empty and says so
-	// is believed; who has seen records there a moment ago asks again.
+	// List reads the whole zone, or fails: half a listing is none (D5). One that lists less than there
+	// was is believed only if what it lacks is gone when it is asked for by its id.
 	List(ctx context.Context, parts Parts) (Listing, error)
 	Apply(ctx context.Context, b Batch) error
 	PutBalancer(ctx context.Context, b Balancer) (Balancer, error) // creates it where it has no id
