@@ -113,9 +113,9 @@ type noToken struct{ error }
 // Do implements option.HTTPClient: it makes a request with the token, and returns an answer of the
 // API's that says success, or an error.
 func (c *Client) Do(request *http.Request) (*http.Response, error) {
-	token, err := c.token.read()
+	token, err := c.secret(request.Context())
 	if err != nil {
-		return nil, noToken{fmt.Errorf("read the token: %w", err)}
+		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+string(token))
 	response, err := c.http.Do(request)
@@ -136,6 +136,18 @@ func (c *Client) Do(request *http.Request) (*http.Response, error) {
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	return response, nil
+}
+
+func (c *Client) secret(ctx context.Context) (secret, error) {
+	select {
+	case r := <-c.read.DoChan("", func() (any, error) { return c.token.read() }):
+		if r.Err != nil {
+			return "", noToken{fmt.Errorf("read the token: %w", r.Err)}
+		}
+		return r.Val.(secret), nil
+	case <-ctx.Done():
+		return "", fmt.Errorf("read the token: %w", ctx.Err())
+	}
 }
 
 // succeeded reports whether this is an envelope that says so.

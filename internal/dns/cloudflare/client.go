@@ -3,6 +3,7 @@ package cloudflare
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/cloudflare/cloudflare-go/v7/option"
 	api "github.com/cloudflare/cloudflare-go/v7/zones"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/dns"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -26,6 +28,7 @@ const defaultAPI = "https://api.cloudflare.com/client/v4"
 type Client struct {
 	services
 	token  source
+	read   singleflight.Group // of the token: what hangs hangs once
 	http   *http.Client
 	budget *budget
 	within time.Duration // for one call
@@ -42,7 +45,8 @@ var _ dns.API = (*Zone)(nil)
 
 type zone struct {
 	dns.Zone
-	client *Client
+	client  *Client
+	finding singleflight.Group
 
 	mu   sync.Mutex
 	is   identity            // as it was found; zero: it is to be found
@@ -120,7 +124,7 @@ func sent[T any](ctx context.Context, z *Zone, c call, do func(identity, context
 	c.zone = z.Domain
 	c.do = func(ctx context.Context, with ...option.RequestOption) error { return do(is, ctx, with...) }
 	a, err := ask[T](ctx, z.client, z.share, &c)
-	if e, ok := err.(*dns.Error); ok && (e.NotFound || e.Reason == fleet.ReasonZoneForbidden) {
+	if e, ok := errors.AsType[*dns.Error](err); ok && (e.NotFound || e.Reason == fleet.ReasonZoneForbidden) {
 		z.forget(is)
 	}
 	return a, err
@@ -142,14 +146,22 @@ func (z *Zone) identify(ctx context.Context) (identity, error) {
 	if is != (identity{}) {
 		return is, nil
 	}
-	is, err := z.find(ctx)
-	if err != nil {
+	found := z.finding.DoChan("", func() (any, error) { // by who asks first, for all who wait
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
+		defer cancel()
+		is, err := z.find(ctx)
+		z.mu.Lock()
+		defer z.mu.Unlock()
+		z.is = is
 		return is, err
+	})
+	select {
+	case f := <-found:
+		is, _ := f.Val.(identity)
+		return is, f.Err
+	case <-ctx.Done():
+		return identity{}, (&call{zone: z.Domain, what: "find it"}).classify(ctx.Err())
 	}
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.is = is
-	return is, nil
 }
 
 func (z *Zone) find(ctx context.Context) (identity, error) {

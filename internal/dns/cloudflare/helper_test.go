@@ -80,7 +80,7 @@ func say(w http.ResponseWriter, status int, body string) {
 }
 
 // wantError compares an error with what is said of it.
-func wantError(t *testing.T, err error, want dns.Error) *dns.Error {
+func wantError(t *testing.T, err error, want dns.Error) dns.Error {
 	t.Helper()
 	got, ok := errors.AsType[*dns.Error](err)
 	if !ok {
@@ -91,7 +91,7 @@ func wantError(t *testing.T, err error, want dns.Error) *dns.Error {
 	if same != want {
 		t.Errorf("got %+v, want %+v", *got, want)
 	}
-	return got
+	return *got
 }
 
 // The errors that most tests want.

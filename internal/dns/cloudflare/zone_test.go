@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -235,6 +236,23 @@ func TestZone_itsIdIsFoundAgainAfterItWasMadeAnew(t *testing.T) {
 	list1(t, z, everything)
 	if n := e.Counters().Calls["GET zones"]; n < 2 {
 		t.Errorf("zones were listed %d times", n)
+	}
+}
+
+func TestZone_itIsFoundOnceForAllWhoAsk(t *testing.T) {
+	z, e := emulate(t, nil)
+	e.Break(emulator.Fault{Kind: emulator.Slow, Only: "GET zones", Delay: 50 * time.Millisecond})
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if _, err := z.identify(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := e.Counters().Calls["GET zones"]; n != 1 {
+		t.Errorf("zones were listed %d times, want once", n)
 	}
 }
 
