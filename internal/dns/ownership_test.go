@@ -171,7 +171,7 @@ func randomZone(random *rand.Rand) Listing {
 // and none of another owner that counts.
 func TestD4_oursOnlyWhereNobodyElseIsNamed(t *testing.T) {
 	random, e, ours := rand.New(rand.NewPCG(11, 3)), staging(t), 0
-	for range 20_000 {
+	for range 8_000 {
 		l := randomZone(random)
 		z := Zone{Domain: domain, TXT: Naming{Prefix: []string{"", "", "txt-"}[random.IntN(3)]}}
 		got := Judge(host, "us", l, z, e)
@@ -208,7 +208,7 @@ func TestD4_oursOnlyWhereNobodyElseIsNamed(t *testing.T) {
 			}
 		}
 	}
-	if ours < 500 {
+	if ours < 200 {
 		t.Errorf("only %d of the listings had the host as ours: the test says little", ours)
 	}
 }

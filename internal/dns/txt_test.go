@@ -69,7 +69,7 @@ func TestD3_whatIsWrittenIsReadBack(t *testing.T) {
 		}
 		return string(b)
 	}
-	for range 20_000 {
+	for range 5_000 {
 		want := TXT{Owner: word()}
 		if random.IntN(2) == 0 {
 			want.Resource = word()
