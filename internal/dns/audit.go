@@ -164,7 +164,7 @@ func (a *audit) run() {
 	}
 	a.shared, a.carried = map[string][]string{}, map[sharing][]string{}
 	for owner := range a.owners {
-		a.shared[owner] = a.Index.Environments(owner)
+		a.shared[owner] = a.Index.proven(owner)
 	}
 	for _, host := range a.Index.Hosts() {
 		if w, wanted := a.wanted[host]; wanted && !w.checked {

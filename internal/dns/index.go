@@ -55,7 +55,7 @@ type Index struct {
 	delegations map[string][]fleet.DNSRecord // NS below the zone's own name
 	balancers   map[string][]Balancer
 	resources   map[string][]string
-	owners      map[string]map[string]bool // the environments of the resources of an owner id
+	owners      map[string]map[string]bool // other environments by owner id; true: by a resource
 	pools       map[string]Pool            // by id
 	poolNames   map[string]string          // id by name
 }
@@ -146,11 +146,16 @@ func (x *Index) add(host string, c Claim) {
 	if c.TXT.Resource != "" && c.Form != FormBeside {
 		x.resources[c.TXT.Resource] = append(x.resources[c.TXT.Resource], host)
 	}
-	if environment, _, ok := ParseResource(c.TXT.Resource); ok {
+	environment, _, named := ParseResource(c.TXT.Resource)
+	if !named {
+		first, _, _ := strings.Cut(host, ".")
+		environment, _, _ = x.environment.Collision(first)
+	}
+	if environment != "" && environment != x.environment.Name && c.Reading == ReadingOwner {
 		if x.owners[c.TXT.Owner] == nil {
 			x.owners[c.TXT.Owner] = map[string]bool{}
 		}
-		x.owners[c.TXT.Owner][environment] = true
+		x.owners[c.TXT.Owner][environment] = x.owners[c.TXT.Owner][environment] || named
 	}
 }
 
@@ -263,14 +268,14 @@ func (x *Index) Pools() []Pool {
 	return slices.SortedFunc(maps.Values(x.pools), func(a, b Pool) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 }
 
-// Environments are the others that, by the resource of an ownership record, have servers under
-// the owner id, sorted: each takes the records of all for its own.
-func (x *Index) Environments(owner string) (names []string) {
-	for environment := range x.owners[owner] {
-		if environment != x.environment.Name {
-			names = append(names, environment)
-		}
-	}
-	slices.Sort(names)
-	return names
+// Environments are the others that the owner id is of, too, by the resource of an ownership
+// record or by the suffix of a host that no server of ours was named for, sorted: each takes the
+// records of all for its own.
+func (x *Index) Environments(owner string) []string {
+	return slices.Sorted(maps.Keys(x.owners[owner]))
+}
+
+// proven are those of which a resource says so.
+func (x *Index) proven(owner string) []string {
+	return slices.DeleteFunc(x.Environments(owner), func(environment string) bool { return !x.owners[owner][environment] })
 }

@@ -146,6 +146,16 @@ func TestD3_whatARecordWasMadeForIsFound(t *testing.T) {
 	}
 }
 
+func TestD6_anOwnerIDInTwoEnvironmentsIsKnown(t *testing.T) {
+	x := NewIndex(zone("TXT a-x "+made("us", "production"), "TXT a-y-canary "+owned("us"), "TXT a-z-staging "+owned("us"), "TXT a-z-staging "+made("us", "staging"), "TXT a-w-canary "+made("us", "staging"), "TXT a-v-canary "+owned("them")), Zone{Domain: domain}, staging(t))
+	if got, want := x.Environments("us"), []string{"canary", "production"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := x.Environments("nobody"); len(got) > 0 {
+		t.Errorf("an owner id that is not there: %q", got)
+	}
+}
+
 // randomZone is a listing about few names, so that they meet.
 func randomZone(random *rand.Rand) Listing {
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }

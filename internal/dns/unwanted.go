@@ -81,6 +81,9 @@ func (a *audit) unwanted(host, owner string, v evidence) {
 		kind, why = fleet.FindingStale, fmt.Sprintf("it is without the suffix %q of environment %q, and no server wants it", a.Environment.Suffix, a.Environment.Name)
 	}
 	f := a.add(kind, host, why)
+	if _, _, ours := ParseResource(f.Resource); !ours && f.Resource != "" {
+		f.Why += "; it was published for " + shown(f.Resource)
+	}
 	if kept := a.kept(host, owner, read, v); kept != "" {
 		f.Why += "; it is not deleted: " + kept
 		return
