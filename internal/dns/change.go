@@ -78,12 +78,17 @@ func (b *Batch) bring(want fleet.DNSRecord, are []fleet.DNSRecord, fits func(fle
 	b.Deletes = append(b.Deletes, slices.Delete(slices.Clone(are), i, i+1)...)
 }
 
+// mostComment is how long a record's comment may be on every plan (Cloudflare's documentation of
+// record attributes).
+const mostComment = 100
+
 // written are the record of a task and the ownership record beside it.
 func written(n Naming, e fleet.Effect) (record, txt fleet.DNSRecord) {
 	comment := "managed by kurad"
 	if environment, key, ok := ParseResource(e.DNS.Resource); ok {
 		comment += " " + environment + " " + key.String()
 	}
+	comment = comment[:min(len(comment), mostComment)]
 	host := canonical(e.Name)
 	record = fleet.DNSRecord{Name: host, Type: e.DNS.Type, Content: e.DNS.Content, TTL: fleet.RecordTTL, Comment: comment}
 	txt = fleet.DNSRecord{Name: n.Name(host, e.DNS.Type), Type: "TXT", Content: TXT{Owner: e.DNS.Owner, Resource: e.DNS.Resource}.String(), TTL: fleet.RecordTTL, Comment: comment}
