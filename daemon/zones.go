@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/dns"
+	"github.com/kurafleet/terraform-provider-kura/internal/dns/cloudflare"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 )
@@ -16,6 +17,7 @@ type zones struct {
 	dns.Zones
 	querier *dns.Querier
 	apis    map[string]dns.API // by domain, of those with a token
+	watched map[string]dns.API // the same, of the share of calls that rounds of listings have
 }
 
 // openZones opens what the flags name, and talks to none of it. Policy is for servers that NS
@@ -25,7 +27,14 @@ func openZones(o options, policy readiness.Policy) (*zones, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := &zones{Zones: list, apis: map[string]dns.API{}}
+	opened, err := cloudflare.Open(list)
+	if err != nil {
+		return nil, err
+	}
+	z := &zones{Zones: list, apis: map[string]dns.API{}, watched: map[string]dns.API{}}
+	for domain, zone := range opened {
+		z.apis[domain], z.watched[domain] = zone, zone.Observing()
+	}
 	if z.querier, err = dns.NewQuerier(dns.QuerierConfig{Resolver: o.resolver, Allow: policy.Check}); err != nil {
 		return nil, err
 	}
@@ -39,7 +48,7 @@ var ownershipPace = readiness.Pace{Converged: 5 * time.Minute, Concurrency: 32}
 // watch reads hosts while this kurad leads.
 func (z *zones) watch(env fleet.Environment, changed func(fleet.ServerKey), log hclog.Logger) *dns.Watch {
 	return dns.NewWatch(dns.WatchConfig{
-		Environment: env, Zones: z.Zones, APIs: z.apis, Read: z.querier.Read, Changed: changed, Now: time.Now, Log: log,
+		Environment: env, Zones: z.Zones, APIs: z.watched, Read: z.querier.Read, Changed: changed, Now: time.Now, Log: log,
 		Queries: func(ask func(context.Context, dns.Question) fleet.HostRead, changed func(fleet.ServerKey)) dns.Queries {
 			return readiness.NewWatcher(ask, changed, ownershipPace)
 		},
