@@ -1,5 +1,7 @@
 package fleet
 
+import "slices"
+
 // ConditionType names an aspect of a server that is observed.
 type ConditionType string
 
@@ -114,6 +116,13 @@ const (
 	ReasonDeleting    Reason = "Deleting"
 	ReasonGone        Reason = "Gone"
 )
+
+// Of reports whether the reason is one of the closed set of a condition.
+func (r Reason) Of(ct ConditionType) bool {
+	return slices.ContainsFunc(ConditionRules(), func(rule ConditionRule) bool {
+		return rule.Type == ct && slices.Contains(rule.Reasons, r)
+	})
+}
 
 // Setter names who sets a condition.
 type Setter string

@@ -28,6 +28,7 @@ const (
 	CauseURLMove    Cause = "url-move"   // the declared url differs from the published one
 	CauseEndpoint   Cause = "endpoint"   // all runs as declared and does not answer yet
 	CauseCleanup    Cause = "cleanup"    // labelled leftovers of no active plan
+	CauseHosts      Cause = "hosts"      // a host does not lead where it is declared to
 	CauseDestroy    Cause = "destroy"
 )
 

@@ -47,7 +47,7 @@ func stopClock(c *fleet.StallClock, now time.Time) {
 // of what it is to be reached by cannot be read (P10). Of a host that nobody publishes, or
 // whose record is encrypted, that was read, and waiting longer than others says so.
 func (in Input) clockStands(hs []fleet.Hold) bool {
-	return len(hs) > 0 && in.rule(RuleClockHeld) || in.unknownOwner()
+	return len(hs) > 0 && in.rule(RuleClockHeld) || in.Intent.Deleting == nil && in.unknownOwner()
 }
 
 // expiry returns when the clock will have counted to limit; nil while it stands.

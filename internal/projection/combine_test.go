@@ -200,7 +200,11 @@ func (x *explorer) combinations(v variant, worlds []value) {
 			s.now, s.exact = epoch.Add(time.Hour), true
 			s.status = &fleet.Status{Generation: 1, Revision: s.desired().Revision, Verdict: fleet.VerdictProgressing}
 			for _, ct := range conditionOrder {
-				s.status.Conditions = append(s.status.Conditions, fleet.Condition{Type: ct, Status: fleet.Unknown, Reason: fleet.ReasonNotObservedYet, LastTransitionTime: epoch})
+				reason := fleet.ReasonNotObservedYet
+				if ct == fleet.ConditionDNSOwned {
+					reason = fleet.ReasonOwnershipUnknown
+				}
+				s.status.Conditions = append(s.status.Conditions, fleet.Condition{Type: ct, Status: fleet.Unknown, Reason: reason, LastTransitionTime: epoch})
 			}
 			base(s)
 			if s.contradicts() {

@@ -17,6 +17,14 @@ func differs(s fleet.Status) (text string) {
 	return text
 }
 
+// joined are texts behind one another, each after the separator.
+func joined(separator string, texts []string) (all string) {
+	for _, text := range texts {
+		all += separator + text
+	}
+	return all
+}
+
 // isNew reports whether the plan is a new one.
 func isNew(p, before *fleet.Plan) bool { return p != nil && (before == nil || before.ID != p.ID) }
 
@@ -57,7 +65,11 @@ func (t *turn) differences() (es []fleet.Event) {
 	} else if s.Withheld == "" && prev.Withheld != "" && s.PublishedURL == prev.PublishedURL {
 		add(fleet.EventNormal, "EndpointRestored", "clients are led to %s again", s.PublishedURL)
 	}
-	if s.Clock.Expired && !prev.Clock.Expired {
+	switch {
+	case !s.Clock.Expired || prev.Clock.Expired:
+	case in.Intent.Deleting != nil:
+		add(fleet.EventWarning, "NotWithdrawn", "what leads to it is still there after %s: its %s goes all the same, and the rest when it can; %s", in.Region.StallAfter, in.runtime().describe(), t.unwithdrawn())
+	default:
 		add(fleet.EventWarning, "Stalled", "%s", condition(s, fleet.ConditionProgressing).Message)
 	}
 	if is := condition(s, fleet.ConditionProgressing); is.Reason == fleet.ReasonSilent && condition(prev, fleet.ConditionProgressing).Reason != is.Reason {
@@ -68,7 +80,7 @@ func (t *turn) differences() (es []fleet.Event) {
 	}
 	for _, b := range t.tracks() {
 		if p := b.work.Plan; isNew(p, prev.PlanOf(b.track)) && !p.Repeats(prev.On(b.track).Again) {
-			add(fleet.EventNormal, "PlanStored", "%s: %s for %s, %d steps, attempt %d", b.track, p.Kind, p.Cause, len(p.Tasks), p.Attempt)
+			add(fleet.EventNormal, "PlanStored", "%s: %s for %s, %d steps, attempt %d%s", b.track, p.Kind, p.Cause, len(p.Tasks), p.Attempt, joined("; ", b.Differs))
 		}
 	}
 	if latest := t.latest; latest.Status != in.Latest.Status && !latest.Status.Open() {

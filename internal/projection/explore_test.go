@@ -20,6 +20,7 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 		s.look()
 	}
 	s.lookAtToy()
+	s.lookAtZone()
 	in := s.input()
 	in.without = x.without
 	out := Decide(in)
@@ -53,6 +54,9 @@ func (s *sim) step(x *explorer) (what string, idle bool) {
 	}
 	if out.MayAct.Has(toyName) && s.toyActs() {
 		return "the toy's task", false
+	}
+	if what := s.zoneActs(out); what != "" {
+		return what, false
 	}
 	if out.NeedFreshRead.Has(fleet.TrackRuntime) && (s.lag || s.kube) && (s.status.Runtime.EffectsUntil == nil || !s.status.Runtime.EffectsUntil.After(s.now)) && !s.unreadable {
 		s.refresh()
@@ -318,7 +322,7 @@ func (s *sim) ended() bool {
 		return s.removed
 	}
 	d := s.desired()
-	if s.toy && s.mark != s.intent.ImageTag {
+	if s.toy && s.mark != s.intent.ImageTag || s.zone && !s.zoneEnded() {
 		return false
 	}
 	if s.status == nil || s.status.Verdict != fleet.VerdictConverged || s.status.Status != fleet.StatusActive ||
@@ -393,6 +397,7 @@ type efforts struct {
 	depth     int // disturbances, of any kind
 	bothDepth int // those of a server with two services and a global host
 	toyDepth  int // those of a server with a track beside the runtime
+	zoneDepth int // those of a server whose records kurad publishes
 	turns     int // of every combination in each world, before it heals
 	worlds    int // in which every combination is tried
 	// kubeWorlds are those of a KuraInstance, of which there are more combinations.
@@ -412,6 +417,8 @@ func TestExploration_everyStateHeals(t *testing.T) {
 		{"a KuraInstance and a global host", variant{kube: true, global: true}, effort.bothDepth},
 		{"one service and a toy track", variant{toy: true}, effort.toyDepth},
 		{"a KuraInstance and a toy track", variant{kube: true, toy: true}, effort.toyDepth},
+		{"one service whose records kurad publishes", variant{zone: true}, effort.zoneDepth},
+		{"one service, its records and a global host", variant{zone: true, global: true}, effort.zoneDepth},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

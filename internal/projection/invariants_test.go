@@ -34,6 +34,14 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	x.turns++
 	st := out.Status
 	x.apart(s, in, out)
+	x.checkZone(s, in, out)
+	if x.turns%4 == 0 && !s.zone && !s.toy && (!s.global || s.ownership == fleet.OwnershipNotChecked) {
+		with := in
+		with.Tracks = []Track{Records{"staging"}, Balancer{"staging"}}
+		if got := Decide(with); !reflect.DeepEqual(got, out) {
+			x.complain(s, "tracks of which the server has nothing make a difference: %s", diffText(out.Status, got.Status))
+		}
+	}
 	prev := fleet.Status{Status: fleet.StatusProvisioning}
 	if in.Prev != nil {
 		prev = *in.Prev
@@ -114,11 +122,11 @@ func (x *explorer) check(s *sim, in Input, out Output, outChanged bool) {
 	// active is entered only through ready and owned endpoints, probed after convergence
 	entered := st.Status == fleet.StatusActive && (prev.Status != fleet.StatusActive || prev.ServingImageTag != st.ServingImageTag || prev.PublishedURL != st.PublishedURL)
 	gateURL := in.Desired.URL
-	if s.ownership == fleet.OwnershipForeign {
+	if in.entryClaim().foreign() {
 		gateURL = prev.PublishedURL
 		fail(entered && (prev.PublishedURL == "" || st.PublishedURL != prev.PublishedURL || prev.PublishedURL == in.Desired.URL), "active entered on a foreign host")
 	}
-	fail(entered && in.Desired.GlobalURL != "" && !in.Seen.Global.Ready && s.ownership != fleet.OwnershipForeign, "active entered while the global endpoint does not answer")
+	fail(entered && in.Desired.GlobalURL != "" && !s.advisory && !in.Seen.Global.Ready && !in.entryClaim().foreign(), "active entered while the global endpoint does not answer")
 	fail(entered && !s.probe(gateURL).Ready, "active entered while the endpoint does not answer")
 	fail(entered && (st.ConvergedAt == nil || s.now.Before(*st.ConvergedAt)), "active entered before the instance converged")
 	for _, host := range []string{in.Desired.Hosts.Public, in.Desired.Hosts.GRPC} {

@@ -53,6 +53,9 @@ func (s *sim) key() []byte {
 	if s.toy {
 		s.toyKey(w, passed)
 	}
+	if s.zone {
+		s.zoneKey(w, passed)
+	}
 	box := func(name string, tag, dig string, state fleet.ContainerState, foreign bool) {
 		digest := "other"
 		for _, doc := range d.Containers.Services {

@@ -1,6 +1,8 @@
 package projection
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -74,6 +76,10 @@ func moves(v variant) []move {
 	}
 	for _, r := range probeReasons {
 		ms = append(ms, set("the endpoint: "+string(r), func(s *sim) { s.endpoint = r }))
+	}
+	if v.zone {
+		ms = slices.DeleteFunc(ms, func(m move) bool { return strings.HasPrefix(m.name, "records ") })
+		ms = append(ms, zoneMoves(v, set)...)
 	}
 	if v.toy {
 		ms = append(ms, toyMoves(set)...)

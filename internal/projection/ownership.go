@@ -142,11 +142,20 @@ func (t *turn) owned() {
 			return // what was said stays until all of them have been asked (G1)
 		}
 		c := t.in.claimOn(host)
+		if differs := t.in.recordDiffers(t.in.Seen.Hosts[host]); c.status == fleet.True && differs != "" && host != t.in.Desired.Hosts.Global {
+			c.status, c.reason, c.detail = fleet.False, fleet.ReasonRecordDiffers, differs
+		}
 		if c.rank() < worst.rank() {
 			worst = c
 		}
 		if c.status != fleet.True {
 			rows = append(rows, c.String())
+		}
+	}
+	if w := t.s.Tracks[fleet.TrackRecords]; w != nil && w.Failing != nil {
+		rows = append(rows, w.Failing.String())
+		if reason := w.Failing.Reason; worst.status != fleet.True && !worst.foreign() && reason.Of(fleet.ConditionDNSOwned) {
+			worst.reason = reason // what keeps kurad from publishing it
 		}
 	}
 	t.set(fleet.ConditionDNSOwned, worst.status, worst.reason, strings.Join(rows, "; "))

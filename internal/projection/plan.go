@@ -19,7 +19,7 @@ func Plan(in Input, out Output) *fleet.Plan {
 	}
 	t := resume(in, out)
 	in, s, v := t.in, t.s, t.seen
-	if !v.fresh || t.marked() || in.Intent.Deleting != nil && !t.tracksGone() {
+	if !v.fresh || t.marked() || in.Intent.Deleting != nil && !t.tracksGone() && !s.Clock.Expired {
 		return nil
 	}
 	b := builder{in: in, seen: v, crashes: s.Crashes, adopted: s.Adopted, there: slices.Clone(in.Seen.Instance.Containers)}

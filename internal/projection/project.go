@@ -56,6 +56,8 @@ func Project(in Input) Output {
 		t.books().open()
 	}
 	t.decide()
+	t.endAliases()
+	t.lookAgain()
 	for _, track := range t.tracks() {
 		track.project()
 	}
@@ -65,7 +67,6 @@ func Project(in Input) Output {
 	if in.Prev != nil && !Unsettled(*in.Prev) && Unsettled(t.s) {
 		t.s.Admitted = false // the place was given back; only admission gives one (G4)
 	}
-	t.endAliases()
 	t.withhold()
 	t.s.Holds = t.holds()
 	t.keepShown()

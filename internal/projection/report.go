@@ -76,12 +76,10 @@ func (t *turn) conditions() {
 	}
 	t.progressing()
 	t.owned()
-	sidecar := false
 	for _, track := range t.tracks() {
 		track.report()
-		sidecar = sidecar || track.Condition.Type == fleet.ConditionSidecarReady
 	}
-	if !sidecar {
+	if !t.says(fleet.ConditionSidecarReady) {
 		t.set(fleet.ConditionSidecarReady, fleet.False, fleet.ReasonNotApplicable, "the region declares no sidecar")
 	}
 }
@@ -156,9 +154,11 @@ func (t *turn) endpoints() {
 	if !t.crashing() || condition(t.s, fleet.ConditionEndpointReady).Status != fleet.False {
 		t.probed(fleet.ConditionEndpointReady, current)
 	} // else what answers between two exits is not ready until it stays up (G12)
-	if t.in.Desired.GlobalURL == "" {
+	switch {
+	case t.says(fleet.ConditionGlobalEndpointReady):
+	case t.in.Desired.GlobalURL == "":
 		t.set(fleet.ConditionGlobalEndpointReady, fleet.False, fleet.ReasonNotApplicable, "the region declares no global host")
-	} else {
+	default:
 		t.probed(fleet.ConditionGlobalEndpointReady, t.in.Seen.Global)
 	}
 	switch {
@@ -201,7 +201,7 @@ func (t *turn) progressing() {
 	_, trouble := t.trouble()
 	switch {
 	case t.in.Intent.Deleting != nil:
-		set(fleet.True, fleet.ReasonDeleting, cmp.Or(trouble, t.leaving()))
+		set(fleet.True, fleet.ReasonDeleting, cmp.Or(trouble, t.leaving(), t.unwithdrawn()))
 	case s.Clock.Expired:
 		set(fleet.False, fleet.ReasonStalled, t.stalled()+"; work goes on")
 	case s.Runtime.Plan == nil && t.seen.fresh && t.controllerSilent() && !blocked(s.Holds):

@@ -52,6 +52,13 @@ const (
 	RuleP12Mark        Rule = "P12 the mark of a redeploy outlives its record"
 	RuleSettledRefusal Rule = "P5 clears a refusal"
 
+	RuleP18Tracks Rule = "P18 what leads to a server goes before it"
+	RuleD0Order   Rule = "D0 a pool is added when its endpoint answers"
+	RuleD1Foreign Rule = "D1 a load balancer of somebody else is left alone"
+	RuleD4Claimed Rule = "D4 a host of somebody else is left alone"
+	RuleD4OwnOnly Rule = "D4 only what is the server's own is withdrawn"
+	RuleR2Pool    Rule = "R2 active only with our pool in the load balancer"
+
 	RuleK4Foreign     Rule = "K4 a foreign object is left alone"
 	RuleK4Terminating Rule = "P4 nothing is planned for an object that is being deleted"
 	RuleK6Adoption    Rule = "K6 what was taken over is changed when it is applied"
@@ -325,6 +332,7 @@ func (t *turn) destroy() bool {
 	if t.s.Status != fleet.StatusDestroying {
 		t.become(fleet.StatusDestroying, fleet.ReasonDeleting, "")
 	}
+	t.awaitTracks()
 	if gone, _ := t.in.runtime().gone(t); gone && t.seen.fresh && t.s.Runtime.Plan == nil && t.tracksGone() {
 		t.become(fleet.StatusDestroyed, fleet.ReasonGone, "")
 		t.remove = true

@@ -28,13 +28,17 @@ var kubeRules = []Rule{
 	RuleP18Direct, RuleK3Once, RuleS6Object,
 }
 
+// zoneRules are those of regions whose hosts' records are read.
+var zoneRules = []Rule{RuleP18Tracks, RuleD0Order, RuleD1Foreign, RuleD4Claimed, RuleD4OwnOnly, RuleR2Pool}
+
 // Each rule matters: where one is dropped, the exploration complains. It visits what
 // TestExploration_everyCombinationHeals and TestExploration_everyStateHeals visit, until
 // the first complaint.
 func TestExploration_noticesEveryDroppedRule(t *testing.T) {
 	t.Parallel()
-	for _, rule := range slices.Concat(rules, kubeRules) {
+	for _, rule := range slices.Concat(rules, kubeRules, zoneRules) {
 		v := variant{kube: slices.Contains(kubeRules, rule), helper: rule == RuleC15GiveWay, ports: rule == RuleC15GiveWay}
+		v.zone, v.global = slices.Contains(zoneRules, rule), slices.Contains(zoneRules, rule)
 		begin := starts(v)
 		t.Run(string(rule), func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +70,7 @@ func TestRules_everyRuleIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := map[Rule]bool{}
-	for _, rule := range slices.Concat(rules, kubeRules) {
+	for _, rule := range slices.Concat(rules, kubeRules, zoneRules) {
 		listed[rule] = true
 	}
 	declared := 0

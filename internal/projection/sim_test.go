@@ -43,6 +43,7 @@ type sim struct {
 
 	cluster // of a Kubernetes region
 	toyWorld
+	zoneWorld
 
 	seen      []fleet.Container // the newest listing, which may be older than the world
 	seenBegun time.Time
@@ -58,6 +59,9 @@ type variant struct {
 	global bool // a global host
 	kube   bool // a KuraInstance and not containers
 	toy    bool // a track beside the runtime
+	// advisory: the global endpoint is a condition only.
+	advisory bool
+	zone     bool // the tracks of its hosts, whose records kurad publishes
 }
 
 // faults are what is not as it should be; the zero value is a healthy world.
@@ -78,6 +82,7 @@ type faults struct {
 	lag        bool // listings are older than the world, until a fresh one is asked for
 	kubeFaults
 	toyFaults
+	zoneFaults
 }
 
 const unanswered fleet.Class = "unanswered"
@@ -104,7 +109,7 @@ func newSim(v variant) *sim {
 
 func (s *sim) clone() *sim {
 	c := *s
-	c.boxes, c.stopped = maps.Clone(s.boxes), maps.Clone(s.stopped)
+	c.boxes, c.stopped, c.records = maps.Clone(s.boxes), maps.Clone(s.stopped), maps.Clone(s.records)
 	return &c
 }
 
@@ -223,6 +228,9 @@ func (s *sim) last(service string) box {
 
 func (s *sim) probe(url string) fleet.ProbeObservation {
 	p := fleet.ProbeObservation{URL: url, Begun: s.now, Ready: s.serving(), Reason: fleet.ReasonReady}
+	if s.zone {
+		p.Ready = s.leads(fleet.HostOf(url), p.Ready)
+	}
 	if !p.Ready {
 		p.Reason = cmp.Or(s.endpoint, fleet.ReasonConnectFailed)
 	}
@@ -245,6 +253,7 @@ func (s *sim) input() Input {
 		return in
 	}
 	s.seesToy(&in)
+	s.seesZone(&in)
 	in.Seen.Instance = fleet.InstanceObservation{Begun: s.seenBegun, Containers: s.seen, Resource: s.seenObj, Direct: s.asked}
 	if s.seenFails {
 		in.Seen.Instance.Unreadable = &fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: "refused", Since: s.now, Count: 1}
@@ -490,6 +499,7 @@ func (s *sim) heal() {
 			delete(s.boxes, name)
 		}
 	}
+	s.zoneHeals()
 }
 
 // declare is a write of the API: a new intent, and a deployment that supersedes the

@@ -70,26 +70,35 @@ func (s *sim) seesToy(in *Input) {
 
 // toyActs runs the current task of the toy's plan, if it is due.
 func (s *sim) toyActs() bool {
-	p := s.status.PlanOf(toyName)
+	return s.actsOn(toyName, s.toyTasks, &s.toyLater, func(task fleet.Task) fleet.Reason { s.mark = task.Name; return "" })
+}
+
+// actsOn runs the current task of a track's plan, if it is due. The answer is of that class; of one
+// that is not answered the effect is left to land later. effect says why it is refused.
+func (s *sim) actsOn(track fleet.Track, class fleet.Class, later **fleet.Task, effect func(fleet.Task) fleet.Reason) bool {
+	p := s.status.PlanOf(track)
 	i := p.Current()
 	if i < 0 || p.Runnable(s.now) < 0 && p.Tasks[i].State != fleet.TaskRunning {
 		return false
 	}
 	st := s.status.Clone()
-	p = st.PlanOf(toyName)
+	p = st.PlanOf(track)
 	task := p.Claim(i, s.now.Add(p.Tasks[i].Timeout()))
 	s.now = s.now.Add(100 * time.Millisecond)
 	o := fleet.Outcome{Class: fleet.ClassOK, Answered: true, At: s.now}
-	switch s.toyTasks {
+	switch class {
 	case fleet.ClassRefused:
 		o.Class, o.Reason, o.Message = fleet.ClassRefused, fleet.ReasonCreateFailed, "refused"
 	case fleet.ClassTransient:
 		o.Class, o.Reason, o.Message = fleet.ClassTransient, fleet.ReasonRuntimeError, "not today"
 	case unanswered:
 		o.Class, o.Answered, o.Reason = fleet.ClassTransient, false, fleet.ReasonEndpointUnreachable
-		s.toyLater = &task
+		*later = &task
 	default:
-		s.mark, s.toyLater = task.Name, nil
+		*later = nil
+		if o.Reason = effect(task); o.Reason != "" {
+			o.Class, o.Message = fleet.ClassRefused, "it is somebody else's"
+		}
 	}
 	p.Record(i, o)
 	s.status = &st
@@ -114,11 +123,17 @@ func (s *sim) toyKey(w func(...any), passed func(*time.Time) string) {
 	if s.status == nil || s.status.Tracks[toyName] == nil {
 		return
 	}
-	k := s.status.Tracks[toyName]
-	w(k.Revision == s.intent.ImageTag, min(k.Attempts, 3), passed(k.NextAttempt), passed(k.EffectsUntil), k.Refusal != nil, k.Failing != nil, k.Intended != nil)
+	s.workKey(w, passed, s.status.Tracks[toyName], s.intent.ImageTag)
+}
+
+// workKey is what tells states of a track's work apart.
+func (s *sim) workKey(w func(...any), passed func(*time.Time) string, k *fleet.Work, revision string) {
+	w(k.Revision == revision, min(k.Attempts, 3), passed(k.NextAttempt), passed(k.EffectsUntil), k.Refusal != nil, k.Failing != nil, k.Intended != nil)
 	if p := k.Plan; p != nil {
-		t := p.Tasks[0]
-		w(p.Revision == s.intent.ImageTag, string(p.Kind), string(t.State), min(t.Tries, 3), passed(t.NotBefore), passed(t.Deadline), t.Outcome != nil, t.Noted, passed(&p.Deadline))
+		w(p.Revision == revision, string(p.Kind), passed(&p.Deadline))
+		for _, t := range p.Tasks {
+			w(string(t.Kind), t.Name, string(t.State), min(t.Tries, 3), passed(t.NotBefore), passed(t.Deadline), t.Outcome != nil, t.Noted)
+		}
 	}
 }
 

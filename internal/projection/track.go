@@ -3,7 +3,9 @@ package projection
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -15,12 +17,15 @@ import (
 // kurad is given no more is left as it is: a track that has nothing to do says so in its View.
 type Track interface {
 	Name() fleet.Track
-	// Look reads what was observed of it against what is desired.
+	// Look reads what was observed of it against what is desired. Prev is the status as the
+	// turn has made it so far.
 	Look(in Input) View
 }
 
 // View is what a track has to say of a server.
 type View struct {
+	// None says that the server has nothing of it: all is as if there were no such track.
+	None bool
 	// Revision names what is desired: attempts and a refusal are counted for one.
 	Revision string
 	// Begun is when the newest read that answered began; zero: none has. Failure is set while
@@ -32,8 +37,12 @@ type View struct {
 	// causes of what runs.
 	Steps []fleet.Effect
 	Cause fleet.Cause
+	// Differs says what the steps are to mend.
+	Differs []string
 	// Gate says why the server cannot become active yet; "": it may (P5).
 	Gate fleet.Reason
+	// Advisory says that no verdict waits for it (D2).
+	Advisory bool
 	// Gone says that nothing of it is left that has to end before what runs does (P18).
 	Gone bool
 	// Condition says how it is; what keeps it from getting on is added. One without a type is
@@ -63,8 +72,13 @@ type beside struct {
 // tracks are those beside the runtime, in this turn.
 func (t *turn) tracks() []beside {
 	if len(t.in.Tracks) > 0 && t.views == nil {
+		in := t.in
+		in.Prev = &t.s
 		for _, track := range t.in.Tracks {
-			v := track.Look(t.in)
+			v := View{Failure: in.NotRenderable}
+			if v.Failure == nil {
+				v = track.Look(in)
+			}
 			if t.destroying() {
 				v.Revision = "" // nothing is desired
 			}
@@ -73,6 +87,9 @@ func (t *turn) tracks() []beside {
 	}
 	var all []beside
 	for i, v := range t.views {
+		if v.None {
+			continue
+		}
 		name := t.in.Tracks[i].Name()
 		work := t.s.Tracks[name]
 		if work == nil {
@@ -181,9 +198,28 @@ func (b beside) report() {
 	}
 }
 
+// lookAgain reads the tracks against what the turn has decided by now. What a server has no
+// more of is pursued no more, once none of its tasks runs.
+func (t *turn) lookAgain() {
+	t.views = nil
+	t.tracks()
+	for i, v := range t.views {
+		name := t.in.Tracks[i].Name()
+		if work := t.s.Tracks[name]; v.None && work != nil && !(books{turn: t, work: work}).busy() {
+			t.s.Tracks = maps.Clone(t.s.Tracks)
+			delete(t.s.Tracks, name)
+		}
+	}
+}
+
+// says reports whether a track has the word about an aspect of the server.
+func (t *turn) says(ct fleet.ConditionType) bool {
+	return slices.ContainsFunc(t.tracks(), func(b beside) bool { return b.Condition.Type == ct })
+}
+
 // tracksGone reports whether all tracks have come to their ends, after which what runs does (P18).
 func (t *turn) tracksGone() bool {
-	return !slices.ContainsFunc(t.tracks(), func(b beside) bool { return !b.Gone || !b.fresh() || b.work.Plan != nil })
+	return !t.in.rule(RuleP18Tracks) || !slices.ContainsFunc(t.tracks(), func(b beside) bool { return !b.Gone || !b.fresh() || b.work.Plan != nil })
 }
 
 // shut says why a track keeps the server from becoming active; "": none does (P5).
@@ -194,10 +230,43 @@ func (t *turn) shut() (reason fleet.Reason) {
 	return reason
 }
 
+// awaitTracks counts how long the ends of tracks hold up that of what runs: no longer than the
+// region's stall_after. The record waits for both, so that what is left is taken away later (P18).
+func (t *turn) awaitTracks() {
+	c := &t.s.Clock
+	switch {
+	case len(t.tracks()) == 0 || c.Expired || t.in.NotRenderable != nil:
+	case t.tracksGone():
+		*c = fleet.StallClock{}
+	default:
+		startClock(c, fleet.CauseDestroy, t.in.Now)
+		at := expiry(*c, t.in.Region.StallAfter.Std())
+		c.Expired = !at.After(t.in.Now)
+	}
+}
+
+// unwithdrawn says what is not taken away yet of what leads to a server that goes; "" is nothing.
+func (t *turn) unwithdrawn() string {
+	var left []string
+	for _, b := range t.tracks() {
+		switch {
+		case b.Gone && b.fresh() && b.work.Plan == nil, t.in.NotRenderable != nil:
+		case b.work.Failing != nil:
+			left = append(left, b.work.Failing.String())
+		case b.Failure != nil:
+			left = append(left, fmt.Sprintf("%s: %s", b.track, b.Failure.Message))
+		default:
+			left = append(left, b.Differs...)
+		}
+	}
+	return strings.Join(left, "; ")
+}
+
 // underWay says why a track is not known to be as desired; "": all were when last seen.
 func (t *turn) underWay() (reason fleet.Reason) {
 	for _, b := range t.tracks() {
 		switch {
+		case b.Advisory:
 		case b.work.Plan != nil || b.readable() && len(b.Steps) > 0:
 			reason = cmp.Or(reason, b.Condition.Reason, fleet.ReasonRollingOut)
 		case b.work.Revision != b.Revision:
