@@ -2,7 +2,6 @@ package projection
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -78,8 +77,9 @@ func moves(v variant) []move {
 		ms = append(ms, set("the endpoint: "+string(r), func(s *sim) { s.endpoint = r }))
 	}
 	if v.zone {
-		ms = slices.DeleteFunc(ms, func(m move) bool { return strings.HasPrefix(m.name, "records ") })
-		ms = append(ms, zoneMoves(v, set)...)
+		ms = append(ms, containerMoves(set)...)
+		ms = slices.DeleteFunc(ms, func(m move) bool { return !slices.Contains(besideZone, m.name) })
+		return append(ms, zoneMoves(v, set)...)
 	}
 	if v.toy {
 		ms = append(ms, toyMoves(set)...)
@@ -88,6 +88,14 @@ func moves(v variant) []move {
 		return append(ms, kubeMoves(set)...)
 	}
 	return append(ms, containerMoves(set)...)
+}
+
+// besideZone are the moves that are explored together with those of a zone.
+var besideZone = []string{
+	"reads stop answering", "reads answer", "the endpoint answers", "the endpoint: ConnectFailed",
+	"the global endpoint does not answer", "the global endpoint answers", "tasks are refused", "tasks succeed",
+	"paused", "resumed", "the region observes", "the region heals", "twenty minutes pass", "v2 is declared",
+	"the region's document changes", "destroy is declared", "kurad restarts", "a container is killed",
 }
 
 // containerMoves are what may happen to an engine.

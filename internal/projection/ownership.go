@@ -135,6 +135,9 @@ func (t *turn) owned() {
 		t.set(fleet.ConditionDNSOwned, fleet.False, fleet.ReasonDeleting, "")
 		return
 	}
+	if t.says(fleet.ConditionDNSOwned) {
+		return
+	}
 	worst := claim{status: fleet.True, reason: fleet.ReasonOwned}
 	var rows []string
 	for _, host := range t.hosts() {

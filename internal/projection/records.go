@@ -44,6 +44,16 @@ func (r Records) Look(in Input) View {
 		if read.Failure != nil || in.unread(host) || c.reason != fleet.ReasonOwned && c.reason != fleet.ReasonHostAbsent && in.rule(RuleD4Claimed) {
 			continue
 		}
+		if strings.HasPrefix(read.Resource, "kura-") && !strings.HasPrefix(read.Resource, "kura-"+r.Environment+"/") {
+			if slices.Contains(in.declaredHosts(), host) && in.Intent.Deleting == nil {
+				v.Gate = fleet.ReasonForeignOwner
+				v.Condition = fleet.Condition{
+					Type: fleet.ConditionDNSOwned, Status: fleet.False, Reason: v.Gate,
+					Message: fmt.Sprintf("%s is published for %s: another environment has our owner id %q; give each its own", host, read.Resource, change.Owner),
+				}
+			}
+			continue
+		}
 		ours := read.Ownership != fleet.OwnershipAbsent
 		switch {
 		case slices.Contains(keeps, host) && (ours || slices.Contains(due, host)):

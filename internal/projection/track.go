@@ -205,7 +205,8 @@ func (t *turn) lookAgain() {
 	t.tracks()
 	for i, v := range t.views {
 		name := t.in.Tracks[i].Name()
-		if work := t.s.Tracks[name]; v.None && work != nil && !(books{turn: t, work: work}).busy() {
+		work := t.s.Tracks[name]
+		if b := (books{turn: t, work: work}); v.None && work != nil && (!b.busy() || b.lapsed()) {
 			t.s.Tracks = maps.Clone(t.s.Tracks)
 			delete(t.s.Tracks, name)
 		}

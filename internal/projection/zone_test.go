@@ -93,7 +93,7 @@ func TestP15_aMoveOfTheURLPublishesTheNewHostFirst(t *testing.T) {
 // that observes shows it and touches nothing.
 func TestD4_whatIsEditedByHandIsRestoredOnce(t *testing.T) {
 	for what, edit := range map[string]func(*sim){
-		firstHost + " is A 10.9.9.9 ttl 30, wanted A 10.0.0.7 ttl 30": func(s *sim) { s.records[firstHost] = zoneRecord{"us", ourServer, "10.9.9.9"} },
+		firstHost + " is A 10.9.9.9 ttl 60, wanted A 10.0.0.7 ttl 60": func(s *sim) { s.records[firstHost] = zoneRecord{"us", ourServer, "10.9.9.9"} },
 		firstHost + " is not published":                               func(s *sim) { delete(s.records, firstHost) },
 		firstHost + " is published for kura-staging/us/acme":          func(s *sim) { s.records[firstHost] = zoneRecord{"us", "kura-staging/us/acme", zoneTarget} },
 		"our pool leads to elsewhere.kura.test, wanted " + firstHost:  func(s *sim) { s.joined = "elsewhere.kura.test" },
@@ -176,6 +176,20 @@ func TestD2_whatKeepsThePoolOutIsACondition(t *testing.T) {
 			p.pass(time.Hour).is(fleet.StatusActive, p.status.Verdict, p.status.VerdictReason)
 		}
 	}
+}
+
+// Two environments with one owner id are told apart by whom a record is for.
+func TestD3_anotherEnvironmentWithOurOwnerIDIsSomebodyElse(t *testing.T) {
+	theirs := zoneRecord{"us", "kura-production/eu/acme", "10.9.9.9"}
+	p := play(t, newSim(variant{zone: true}))
+	p.records = map[string]zoneRecord{firstHost: theirs}
+	p.pass(time.Hour).zoneIs(map[string]zoneRecord{firstHost: theirs}, "")
+	p.shows(fleet.ConditionDNSOwned, fleet.False, fleet.ReasonForeignOwner)
+	if p.status.Status == fleet.StatusActive {
+		t.Error("it is active by the record of another environment")
+	}
+	p.records = nil
+	p.pass(time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "").shows(fleet.ConditionDNSOwned, fleet.True, fleet.ReasonOwned)
 }
 
 // A record that may not be written is shown with what kurad was answered, and heals.
