@@ -275,6 +275,8 @@ func (a *audit) foreign(host, owner string, read fleet.HostRead) fleet.FindingKi
 		switch {
 		case v.outranked != "":
 			return fleet.FindingForeign
+		case len(v.owners) == 0 && len(v.twins) > 0:
+			return fleet.FindingSharedOwner
 		case len(v.owners) == 1 && len(v.others(owner)) == 1 && len(v.bare) > 0:
 			return fleet.FindingBareRecord
 		}

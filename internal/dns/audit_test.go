@@ -98,6 +98,9 @@ func TestD6_whatAnAuditFinds(t *testing.T) {
 			[]string{"owner-in-two-environments x-canary of us in canary", "unwanted-stale x-canary of us in canary PRUNE"}, `1 hosts with the suffix of environment "canary"`},
 		{"a form that the zone was not given is not pruned", []string{"A x 192.0.2.1", "TXT _e.a-x " + owned("us")}, nil, []string{"txt-without-record _e.a-x of us", "unwanted-stale x of us"}, "may be that of x.kura.example.dev"},
 		{"and not what may be another host's", []string{"A x 192.0.2.1", "TXT kube-a-x " + owned("us")}, wants(h), []string{"wanted-absent acme-eu-staging of  for acme/eu", "txt-without-record kube-a-x of us"}, "with a prefix or suffix that the zone was not given"},
+		{"and not what may be a wildcard's", []string{"A * 192.0.2.1", "TXT a-wild " + owned("us")}, nil, []string{"txt-without-record wild of us"}, "TXT a-wild.kura.example.dev may be that of *.kura.example.dev"},
+		{"wanted, of our owner id, and another environment's", []string{"A " + h + " 192.0.2.1", "TXT a-" + h + " " + made("us", "production")}, wants(h),
+			[]string{"owner-in-two-environments acme-eu-staging of us in production for acme/eu"}, `belongs to environment "production"`},
 		{"wanted outside the zone", nil, []Wanted{{Host: "a.other.dev", Server: acmeEU, Owner: "us"}}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -305,6 +308,7 @@ func TestD4_aHostIsTakenOnlyFromTheOwnerThatIsNamed(t *testing.T) {
 		{"not there", nil, "has no record", 0, 0},
 		{"encrypted", []string{a, txt + owned("prod"), txt + sealedTXT}, "encrypted", 0, 0},
 		{"a record that the TXT is not about", []string{a, "TXT cname-acme-eu-staging " + owned("prod")}, "has an A record (192.0.2.1) that no", 0, 0},
+		{"another environment's with our owner id", []string{a, txt + made("us", "production")}, "same owner id", 0, 0},
 		{"delegated", []string{a, txt + owned("prod"), "NS acme-eu-staging ns.example.net"}, "NS record", 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

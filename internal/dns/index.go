@@ -174,8 +174,8 @@ func (x *Index) below(c Claim) {
 	}
 }
 
-// affixed finds the host whose name, with a prefix or suffix that the zone was not told of, the
-// name of a TXT record may be: the longest of those that are one; "": none is.
+// affixed finds the host whose name, with a prefix, suffix or wildcard replacement that the zone
+// was not told of, the name of a TXT record may be: the longest of those that are one; "": none is.
 func (x *Index) affixed(name string, is func(host string) bool) string {
 	for i := range name {
 		if i > 0 && x.Has(name[i:]) && is(name[i:]) {
@@ -188,6 +188,9 @@ func (x *Index) affixed(name string, is func(host string) bool) string {
 		if candidate := first[:i] + "." + rest; is(candidate) {
 			return candidate
 		}
+	}
+	if wild := "*." + rest; is(wild) { // what stands for the * was not told
+		return wild
 	}
 	return ""
 }

@@ -31,6 +31,8 @@ func (x *Index) Host(host, owner string) fleet.HostRead {
 		if r.Owners = v.others(owner); v.owners[owner] != nil {
 			r.Owners = append(r.Owners, owner)
 		}
+	case len(v.twins) > 0:
+		r.Ownership, r.Owners, r.Detail = fleet.OwnershipForeign, []string{owner}, v.twinsText(owner)
 	case len(v.unreadable) > 0:
 		r.Ownership, r.Detail = fleet.OwnershipUnreadable, v.unreadableText()
 	case len(v.bare) > 0:
@@ -57,6 +59,7 @@ func (x *Index) Host(host, owner string) fleet.HostRead {
 type evidence struct {
 	environment fleet.Environment
 	owners      map[string][]Claim // who is named by the claims that count
+	twins       []Claim            // of our owner id, and of a server of another environment
 	unreadable  []Claim
 	overruled   []Claim           // of the old form, where a newer one is about the same records
 	hints       []Claim           // beside the host
@@ -65,7 +68,7 @@ type evidence struct {
 	outranked   string            // what answers before any record, and is not ours
 }
 
-// evidence weighs what there is of a host. The newest form decides of the same records: of external-dns
+// evidence weighs what there is of a host, seen by owner; "": by nobody. The newest form decides of the same records: of external-dns
 // 0.12 and later the old one is a leftover (its registry/txt documentation).
 func (x *Index) evidence(host, owner string) evidence {
 	v := evidence{environment: x.environment, owners: map[string][]Claim{}}
@@ -84,6 +87,8 @@ func (x *Index) evidence(host, owner string) evidence {
 			v.hints = append(v.hints, c)
 		case c.Form == FormOld && !old:
 			v.overruled = append(v.overruled, c)
+		case c.Reading == ReadingOwner && c.TXT.Owner == owner && x.elsewhere(c) != "":
+			v.twins = append(v.twins, c)
 		case c.Reading == ReadingOwner:
 			v.owners[c.TXT.Owner] = append(v.owners[c.TXT.Owner], c)
 		default:
@@ -107,6 +112,14 @@ func (x *Index) evidence(host, owner string) evidence {
 		}
 	}
 	return v
+}
+
+// elsewhere is the other environment whose server the claim names; "": none.
+func (x *Index) elsewhere(c Claim) string {
+	if environment, _, ok := ParseResource(c.TXT.Resource); ok && environment != x.environment.Name {
+		return environment
+	}
+	return ""
 }
 
 // delegated says that other servers answer for the host than the zone's.
@@ -144,6 +157,13 @@ func (v evidence) belongs(host, owner string) string {
 		text += fmt.Sprintf("; of %s no ownership record tells", recordText(v.bare[0]))
 	}
 	return text + v.more()
+}
+
+// twinsText says whose a host is that has our owner id: whoever goes by the id alone would lead
+// clients to another environment's server.
+func (v evidence) twinsText(owner string) string {
+	environment, _, _ := ParseResource(v.twins[0].TXT.Resource)
+	return fmt.Sprintf("belongs to environment %s, which has the same owner id %s (%s); give each environment an owner id of its own", quoted(environment), quoted(owner), txtNames(v.twins))
 }
 
 func (v evidence) unreadableText() string {

@@ -95,6 +95,8 @@ func TestD3_whoseAHostIs(t *testing.T) {
 		{"the TXT of another host is none beside it", Naming{}, []string{"A eu-staging 192.0.2.1", a, txt + owned("prod"), "TXT a-eu-staging " + owned("us")}, fleet.OwnershipForeign, "prod", ""},
 		{"an NS record: other servers answer", Naming{}, []string{a, txt + owned("us"), "NS acme-eu-staging ns1.example.net"}, fleet.OwnershipForeign, "", "leads to ns1.example.net"},
 		{"whose server it was made for", Naming{}, []string{a, txt + TXT{Owner: "x", Resource: "kura-production/eu/acme"}.String()}, fleet.OwnershipForeign, "x", `"x" of environment "production"`},
+		{"our owner id, and another environment's server", Naming{}, []string{a, txt + made("us", "production")}, fleet.OwnershipForeign, "us", `belongs to environment "production", which has the same owner id "us" (TXT a-acme-eu-staging.kura.example.dev)`},
+		{"the same beside ours", Naming{}, []string{a, txt + made("us", "production"), txt + made("us", "staging")}, fleet.OwnershipForeign, "us", "give each environment an owner id of its own"},
 		{"G11: text of others", Naming{}, []string{a, txt + owned("p\u202e\x1b[2J")}, fleet.OwnershipForeign, `p\u202e\x1b[2J`, `belongs to "p\u202e\x1b[2J" (`},
 	} {
 		t.Run(c.source, func(t *testing.T) {
@@ -242,6 +244,7 @@ func FuzzJudge(f *testing.F) {
 		if again := Judge(host, "us", l, z, e); !cmp.Equal(got, again) {
 			t.Fatalf("the order decides: %s", cmp.Diff(got, again))
 		}
+		auditOf(t, l, wants("acme-eu-staging"))
 		if got.Ownership == fleet.OwnershipOurs && !slices.ContainsFunc(l.Records, func(r fleet.DNSRecord) bool {
 			txt, _ := ParseTXT(r.Content)
 			return strings.EqualFold(r.Type, "TXT") && txt.Owner == "us"

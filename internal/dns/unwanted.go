@@ -12,17 +12,16 @@ import (
 // stands says what is to be said of a host of the listing, wanted or not.
 func (a *audit) stands(host string) {
 	w, wanted := a.wanted[host]
-	v := a.Index.evidence(host, w.owner)
+	v := a.Index.evidence(host, "")
 	for _, o := range slices.Sorted(maps.Keys(v.owners)) {
-		for _, c := range v.owners[o] {
-			environment, _, ok := ParseResource(c.TXT.Resource)
-			if a.owners[o] && ok && environment != a.Environment.Name {
-				a.add(fleet.FindingSharedOwner, host, fmt.Sprintf("the owner id %s is ours, and %s is of a server of environment %q: each takes the other's records for its own; give each environment an owner id of its own", quoted(o), txtNames([]Claim{c}), environment))
-				if !wanted {
-					return
-				}
-				break
-			}
+		twin := slices.IndexFunc(v.owners[o], func(c Claim) bool { return a.Index.elsewhere(c) != "" })
+		if !a.owners[o] || twin < 0 || wanted && o == w.owner {
+			continue // what is wanted has its row
+		}
+		v.twins = v.owners[o][twin : twin+1]
+		a.add(fleet.FindingSharedOwner, host, v.twinsText(o))
+		if !wanted {
+			return
 		}
 	}
 	switch owner, ours := a.mine(v); {
