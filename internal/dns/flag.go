@@ -159,9 +159,8 @@ func (z *Zone) set(key, value string) error {
 			return fmt.Errorf("plan %q is neither free nor paid", value)
 		}
 	case "api":
-		u, err := url.Parse(value)
-		if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
-			return fmt.Errorf("api %q is not the https:// URL of an API: the token would cross the network in the clear", value)
+		if err := CheckAPI(value); err != nil {
+			return err
 		}
 		z.API = strings.TrimSuffix(value, "/")
 	case "":
@@ -186,6 +185,19 @@ func hostPort(server string) (string, error) {
 		return "", fmt.Errorf("server %q is no DNS server; write an address or a name, and a port unless it is 53: 192.0.2.53:5353", server)
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// CheckAPI refuses the base of an API that a token may not be sent to: it is reached by https, or by
+// http on the loopback.
+func CheckAPI(base string) error {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("api %q is not the https:// URL of an API", base)
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+		return fmt.Errorf("api %q is not the https:// URL of an API: the token would cross the network in the clear", base)
+	}
+	return nil
 }
 
 func loopback(host string) bool {

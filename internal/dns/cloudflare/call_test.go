@@ -151,15 +151,6 @@ func TestCall_aRedirectIsNotTold(t *testing.T) {
 }
 
 func TestCall_aTokenIsSentByHTTPSOrOnTheLoopbackOnly(t *testing.T) {
-	for base, good := range map[string]bool{
-		"https://api.example.test/v4": true, "http://127.0.0.1:8080/client/v4": true, "http://[::1]:1": true, "http://localhost:1/x": true,
-		"http://api.example.test": false, "http://10.0.0.1": false, "http://localhost.example.test": false, "ftp://localhost": false,
-		"https://user:pass@api.test": false, "api.test": false, "": false, "https://": false, "https://a.test/?b": false, "http://127.0.0.1.nip.test": false,
-	} {
-		if err := CheckAPI(base); (err == nil) != good {
-			t.Errorf("%q: %v", base, err)
-		}
-	}
 	if _, err := Open([]dns.Zone{{Domain: domain, Token: "t", API: "http://api.test"}}); err == nil || !strings.Contains(err.Error(), domain) {
 		t.Errorf("got %v, want a refusal that names the zone", err)
 	}

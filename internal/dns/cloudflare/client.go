@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -65,7 +63,7 @@ func Open(all []dns.Zone) (map[string]*Zone, error) {
 			continue
 		}
 		k := key{cmp.Or(z.API, defaultAPI), z.Token}
-		if err := CheckAPI(k.api); err != nil {
+		if err := dns.CheckAPI(k.api); err != nil {
 			return nil, fmt.Errorf("zone %s: %w", z.Domain, err)
 		}
 		if clients[k] == nil {
@@ -79,21 +77,6 @@ func Open(all []dns.Zone) (map[string]*Zone, error) {
 // Observing is the same zone, whose calls use the share of observation. It is for rounds of listings:
 // what is read for a change uses the share of changes.
 func (z *Zone) Observing() *Zone { return &Zone{zone: z.zone, share: observation} }
-
-// CheckAPI refuses the base of an API that a token may not be sent to: it is reached by https, or by
-// http on the loopback.
-func CheckAPI(base string) error {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("the API %q is not a URL such as %s", base, defaultAPI)
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	loopback := err == nil && addr.IsLoopback() || u.Hostname() == "localhost"
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
-		return fmt.Errorf("the API %q would be sent the token in the clear: use https", base)
-	}
-	return nil
-}
 
 func newClient(base string, token source) *Client {
 	c := &Client{token: token, budget: newBudget(), within: callWithin, settle: time.Second}
