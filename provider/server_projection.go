@@ -50,7 +50,7 @@ func project(v fleet.ServerView, was before, now time.Time) reading {
 func shadowed(v fleet.ServerView) *warning {
 	for _, of := range []fleet.ConditionType{fleet.ConditionDNSOwned, fleet.ConditionGlobalEndpointReady} {
 		c := condition(v, of)
-		switch c.Reason { //nolint:exhaustive // of all others a plan says nothing
+		switch c.Reason {
 		case fleet.ReasonForeignOwner, fleet.ReasonAmbiguousOwner, fleet.ReasonUnreadableOwner, fleet.ReasonZoneForbidden, fleet.ReasonForeignBalancer:
 		default:
 			continue

@@ -162,8 +162,9 @@ func (p *pooling) join(m member) (Pool, bool) {
 		p.answers[m.task] = refuse(fleet.ReasonForeignBalancer, fmt.Sprintf("%s: %s; kurad does not touch it: remove it, or choose another global host", m.Name, is.Foreign))
 		return Pool{}, false
 	}
-	want, is := DeclaredPool(p.Environment.Name, m.key, m.DNS), Pool{}
-	if is, _ = p.pool(m); is.equals(want) {
+	want := DeclaredPool(p.Environment.Name, m.key, m.DNS)
+	is, _ := p.pool(m)
+	if is.equals(want) {
 		return is, true
 	}
 	if want.ID = is.ID; p.barred([]member{m}, quotaPools, want.ID == "") {

@@ -23,19 +23,18 @@ type rude struct {
 	others    map[string]bool // ids of what is not ours
 	ids       int
 
-	bad      string                        // what holds it is refused
-	most     int                           // records that there is place for; 0: no limit
-	quota    bool                          // of load balancers
-	between  func(write int)               // another writer, before each write
-	fail     func(write int) (error, bool) // nil: none; and whether the effect lands all the same
-	cut      int                           // of records that a listing leaves out
-	down     error                         // what everything is answered with
-	lists    int
-	batches  int
-	writes   int
-	putOf    map[string]int // writes of the balancer of a host
-	largest  int            // batch
-	resource string         // of pools' users elsewhere
+	bad     string                        // what holds it is refused
+	most    int                           // records that there is place for; 0: no limit
+	quota   bool                          // of load balancers
+	between func(write int)               // another writer, before each write
+	fail    func(write int) (error, bool) // nil: none; and whether the effect lands all the same
+	cut     int                           // of records that a listing leaves out
+	down    error                         // what everything is answered with
+	lists   int
+	batches int
+	writes  int
+	putOf   map[string]int // writes of the balancer of a host
+	largest int            // batch
 }
 
 func newRude(t *testing.T) *rude {

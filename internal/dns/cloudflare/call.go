@@ -144,7 +144,8 @@ func (c *Client) secret(ctx context.Context) (secret, error) {
 		if r.Err != nil {
 			return "", noToken{fmt.Errorf("read the token: %w", r.Err)}
 		}
-		return r.Val.(secret), nil
+		token, _ := r.Val.(secret)
+		return token, nil
 	case <-ctx.Done():
 		return "", fmt.Errorf("read the token: %w", ctx.Err())
 	}

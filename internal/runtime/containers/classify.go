@@ -50,7 +50,7 @@ func classify(kind fleet.TaskKind, status int) (fleet.Class, fleet.Reason) {
 		reason = fleet.ReasonStopFailed
 	case fleet.TaskRemove, fleet.TaskRemoveVolumes:
 		reason = fleet.ReasonRemoveFailed
-	case fleet.TaskRename, fleet.TaskApply, fleet.TaskDelete:
+	case fleet.TaskRename, fleet.TaskApply, fleet.TaskDelete, fleet.TaskPublish, fleet.TaskWithdraw, fleet.TaskJoin, fleet.TaskLeave:
 	}
 	// A healthy engine does not refuse these: what cannot be asked so is refused, everything
 	// else is tried again.

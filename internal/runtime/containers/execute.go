@@ -54,7 +54,7 @@ func (r run) execute(ctx context.Context) fleet.Outcome {
 		return r.onContainer(ctx, r.remove)
 	case fleet.TaskRemoveVolumes:
 		return r.removeVolumes(ctx)
-	case fleet.TaskApply, fleet.TaskDelete: // a cluster's
+	case fleet.TaskApply, fleet.TaskDelete, fleet.TaskPublish, fleet.TaskWithdraw, fleet.TaskJoin, fleet.TaskLeave: // not an engine's
 	}
 	return runtime.Refuse(fleet.ReasonInvalid, "this kurad knows no task %q of an engine", r.task.Kind)
 }

@@ -66,7 +66,8 @@ func (r run) execute(ctx context.Context) (fleet.Outcome, error) {
 		step = r.apply
 	case fleet.TaskDelete:
 		step = r.remove
-	case fleet.TaskPull, fleet.TaskCreate, fleet.TaskStop, fleet.TaskRename, fleet.TaskStart, fleet.TaskRemove, fleet.TaskRemoveVolumes:
+	case fleet.TaskPull, fleet.TaskCreate, fleet.TaskStop, fleet.TaskRename, fleet.TaskStart, fleet.TaskRemove, fleet.TaskRemoveVolumes,
+		fleet.TaskPublish, fleet.TaskWithdraw, fleet.TaskJoin, fleet.TaskLeave:
 	}
 	if step == nil {
 		return fleet.Outcome{}, r.refuse(fleet.ReasonInvalid, "this kurad knows no task %q of a cluster", r.task.Kind)

@@ -6,11 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/world/stopwatch"
 )
@@ -85,9 +84,9 @@ func TestChore_keepsNoLockOfItsTest(t *testing.T) {
 		ended <- nil
 	}()
 	for locks := 0; ; locks++ {
-		lock, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err == nil {
-			err = lock.Close()
+			err = errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), lock.Close())
 		}
 		if err != nil {
 			t.Errorf("after %d locks and %d chores: %v", locks, chores.Load(), err)
