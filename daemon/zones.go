@@ -9,6 +9,7 @@ import (
 	"github.com/kurafleet/terraform-provider-kura/internal/dns"
 	"github.com/kurafleet/terraform-provider-kura/internal/dns/cloudflare"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 )
 
@@ -39,6 +40,15 @@ func openZones(o options, policy readiness.Policy) (*zones, error) {
 		return nil, err
 	}
 	return z, nil
+}
+
+// tracks are what servers pursue in zones. A daemon without one neither publishes nor waits for
+// what it could not see go.
+func (z *zones) tracks(env fleet.Environment) []projection.Track {
+	if len(z.Zones) == 0 {
+		return nil
+	}
+	return []projection.Track{projection.Records{Environment: env.Name}, projection.Balancer{Environment: env.Name}}
 }
 
 // ownershipPace is how often a host is asked for whose zone has no token: fast while a gate waits
