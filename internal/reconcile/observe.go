@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -130,23 +131,27 @@ func (r *Reconciler) Memory(key fleet.ServerKey) (lastObserved time.Time, failed
 	return at.site.Memory(key)
 }
 
-// Waits says what the server's next try waits for, where that is in nobody's record: others
-// get the same answer, and a few are tried for all (G12).
+// Waits says what the next tries of the server's tracks wait for, where that is in nobody's
+// record: others get the same answer, and a few are tried for all (G12).
 func (r *Reconciler) Waits(key fleet.ServerKey) string {
+	var said []string
 	r.mu.Lock()
-	at := r.known[key]
+	at, rooms := r.known[key].site, maps.Clone(r.rooms)
 	r.mu.Unlock()
-	if at.site == nil {
-		return ""
+	for _, track := range r.tracks {
+		n, subject, where := 0, "its next try", fmt.Sprint(at)
+		for room, s := range rooms {
+			if k := s.pace.waiting(work{key, track}); k > n {
+				if n = k; track != fleet.TrackRuntime {
+					subject, where = fmt.Sprintf("the next try of its %s", track), room.name
+				}
+			}
+		}
+		if n > 0 {
+			said = append(said, fmt.Sprintf("%s waits: %d servers get the same answer from %s, and a few are tried for all", subject, n, where))
+		}
 	}
-	n := 0
-	for _, s := range r.everyRoom() {
-		n = max(n, s.pace.waiting(work{key, fleet.TrackRuntime}))
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("its next try waits: %d servers get the same answer from %s, and a few are tried for all", n, at.site)
+	return strings.Join(said, "; ")
 }
 
 // Beyond returns a server's status with what came since it was stored and is not worth a

@@ -294,3 +294,26 @@ func TestP19_aTrackThatBreaksATurnLeavesNothingTaken(t *testing.T) {
 		w.until("all are as declared once nothing is broken", 5*time.Minute, are("v2"))
 	})
 }
+
+func TestG12_whatATracksNextTryWaitsForIsSaidToo(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.region("eu", func(r *fleet.Region) { r.MaxUnsettled = 1000 })
+		m, o := w.marks()
+		m.refuses = "not today"
+		k := m.run(w, o)
+		defer m.looks.Wait()
+		defer k.stop()
+		const n = 60
+		for i := range n {
+			w.declare(fmt.Sprintf("s%02d", i), "v1")
+		}
+		w.until("one waits for the tries of others", 10*time.Minute, func() bool {
+			for i := range n {
+				if text := k.loop.Waits(key(fmt.Sprintf("s%02d", i))); strings.Contains(text, "mark waits") && strings.Contains(text, "servers get the same answer from marks") {
+					return true
+				}
+			}
+			return false
+		})
+	})
+}
