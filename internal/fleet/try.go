@@ -166,7 +166,7 @@ func (s Status) Tried(t Try) Status {
 func (s *Status) tried(track Track, t Claim) {
 	w, c := s.On(track), s.Course(track, t.Cause)
 	if w.Plan != nil && s.Course(track, w.Plan.Cause) != c { // it has failed since
-		s.Course(track, w.Plan.Cause).Again, w.Plan = w.Plan, nil
+		s.Course(track, w.Plan.Cause).LastFailed, w.Plan = w.Plan, nil
 	}
 	switch {
 	case len(t.Starts) > 0:
@@ -175,7 +175,7 @@ func (s *Status) tried(track Track, t Claim) {
 			w.Plan.Tasks = append(w.Plan.Tasks, Task{ID: fmt.Sprintf("%s/%d", t.Plan, i+1), Effect: e, State: TaskPending})
 		}
 	case w.Plan == nil:
-		w.Plan, c.Again, c.NextAttempt = c.Again, nil, nil
+		w.Plan, c.LastFailed, c.NextAttempt = c.LastFailed, nil, nil
 	}
 	if w.Plan == nil || t.Task >= len(w.Plan.Tasks) {
 		return
@@ -252,9 +252,9 @@ func (s Status) uncounted() Status {
 			c.Failing.Message, c.Failing.Count = "", 0
 			c.Attempts, c.NextAttempt = 0, nil
 			if w.Plan != nil && c == s.Course(track, w.Plan.Cause) {
-				w.Plan, c.Again = nil, w.Plan
+				w.Plan, c.LastFailed = nil, w.Plan
 			}
-			c.Again = c.Again.untried()
+			c.LastFailed = c.LastFailed.untried()
 			w.Plans, w.EffectsUntil = 0, nil
 		}
 		if r := w.Refusal; r != nil {

@@ -16,7 +16,7 @@ func failingStatus() Status {
 		Runtime: Work{
 			Plans:   3,
 			Refusal: &Refusal{Reason: ReasonImagePullFailed, Message: "503", Task: "a/eu/p3/2", Generation: 1, Revision: "r", At: at},
-			Course: Course{Attempts: 2, NextAttempt: &at, Failing: &Failing{Kind: TaskCreate, Service: "cache", What: "create container x", Class: ClassRefused, Reason: ReasonCreateFailed, Message: "503", Since: at, Count: 2}, Again: &Plan{ID: "a/eu/p3", Kind: PlanApply, Cause: CauseRollOut, Generation: 1, Revision: "r", Attempt: 2, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
+			Course: Course{Attempts: 2, NextAttempt: &at, Failing: &Failing{Kind: TaskCreate, Service: "cache", What: "create container x", Class: ClassRefused, Reason: ReasonCreateFailed, Message: "503", Since: at, Count: 2}, LastFailed: &Plan{ID: "a/eu/p3", Kind: PlanApply, Cause: CauseRollOut, Generation: 1, Revision: "r", Attempt: 2, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
 				{ID: "a/eu/p3/1", Effect: Effect{Kind: TaskPull, Service: "cache"}, State: TaskDone, Tries: 1, Outcome: &Outcome{Class: ClassOK, At: at}, Noted: true},
 				{ID: "a/eu/p3/2", Effect: Effect{Kind: TaskCreate, Service: "cache", Name: "x"}, State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
 				{ID: "a/eu/p3/3", Effect: Effect{Kind: TaskStart, Service: "cache", CreatedBy: "a/eu/p3/2"}, State: TaskPending},
@@ -28,7 +28,7 @@ func failingStatus() Status {
 // attempt is the next attempt of what failed, its second task claimed.
 func attempt(stored Status) Status {
 	s := stored.Clone()
-	s.Runtime.Plan, s.Runtime.Again = s.Runtime.Again, nil
+	s.Runtime.Plan, s.Runtime.LastFailed = s.Runtime.LastFailed, nil
 	s.Runtime.Plan.named("a/eu/p4")
 	s.Runtime.Plan.Attempt, s.Runtime.Attempts, s.Runtime.Plans, s.Runtime.NextAttempt = 3, 3, 4, nil
 	s.Runtime.Plan.Deadline = s.Runtime.Plan.CreatedAt.Add(2 * time.Hour)
@@ -56,7 +56,7 @@ func TestG12_aStatusWithItsClaimIsTheStatusOfTheTry(t *testing.T) {
 		t.Errorf("the stored status was changed:\n%s", diff)
 	}
 	broken := stored
-	broken.Runtime.Again = nil
+	broken.Runtime.LastFailed = nil
 	if got := broken.Tried(try); got.Runtime.Plan != nil {
 		t.Errorf("a claim of no plan: %+v", got.Runtime.Plan)
 	}
@@ -69,7 +69,7 @@ func TestG12_C14_aClaimOfOneCourseKeepsTheOther(t *testing.T) {
 	down := func(s Status) Status {
 		s.Outage.Course = Course{
 			Attempts: 4, NextAttempt: &at, Failing: &Failing{Kind: TaskStart, Service: "cache", What: "start cache container y", Class: ClassRefused, Reason: ReasonStartFailed, Message: "no", Since: at, Count: 4},
-			Again: &Plan{ID: "a/eu/p2", Kind: PlanApply, Cause: CauseOutage, Generation: 1, Revision: "r", Attempt: 4, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
+			LastFailed: &Plan{ID: "a/eu/p2", Kind: PlanApply, Cause: CauseOutage, Generation: 1, Revision: "r", Attempt: 4, CreatedAt: at, Deadline: at.Add(time.Hour), Tasks: []Task{
 				{ID: "a/eu/p2/1", Effect: Effect{Kind: TaskStart, Service: "cache", ContainerID: "y"}, State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
 			}},
 		}
@@ -79,7 +79,7 @@ func TestG12_C14_aClaimOfOneCourseKeepsTheOther(t *testing.T) {
 	stored := down(failingStatus())
 	now := stored.Clone()
 	now.Runtime.Course.Attempts, now.Runtime.Failing.Count, now.Runtime.NextAttempt = 9, 9, nil
-	now.Runtime.Plan, now.Outage.Again, now.Outage.NextAttempt = now.Outage.Again, nil, nil
+	now.Runtime.Plan, now.Outage.LastFailed, now.Outage.NextAttempt = now.Outage.LastFailed, nil, nil
 	now.Runtime.Plan.named("a/eu/p12")
 	now.Runtime.Plan.Attempt, now.Outage.Attempts, now.Runtime.Plans = 5, 5, 12
 	now.Runtime.Plan.Claim(0, at.Add(time.Minute))
@@ -87,7 +87,7 @@ func TestG12_C14_aClaimOfOneCourseKeepsTheOther(t *testing.T) {
 	now.Conditions[1].Message = "create container x: 503; start cache container y: never"
 
 	inTheMiddle := stored.Clone() // of what is declared, when the status was stored
-	inTheMiddle.Runtime.Plan, inTheMiddle.Runtime.Again = inTheMiddle.Runtime.Again, nil
+	inTheMiddle.Runtime.Plan, inTheMiddle.Runtime.LastFailed = inTheMiddle.Runtime.LastFailed, nil
 	for name, stored := range map[string]Status{"no plan": stored, "a plan of the other course": inTheMiddle} {
 		if !now.Repeats(stored) {
 			t.Fatalf("%s: the next try of what failed is news", name)
@@ -96,7 +96,7 @@ func TestG12_C14_aClaimOfOneCourseKeepsTheOther(t *testing.T) {
 		if got.Runtime.Plan == nil || got.Runtime.Plan.ID != "a/eu/p12" || got.Runtime.Plan.Cause != CauseOutage || got.Runtime.Plan.Tasks[0].State != TaskRunning || got.Runtime.Plan.Tasks[0].ContainerID != "y" {
 			t.Errorf("%s: the plan is %+v", name, got.Runtime.Plan)
 		}
-		if got.Runtime.Again == nil || got.Runtime.Attempts != 9 || got.Runtime.Failing.Count != 9 || got.Outage.Attempts != 5 || got.Outage.Failing.Count != 8 || got.Conditions[1].Message != now.Conditions[1].Message {
+		if got.Runtime.LastFailed == nil || got.Runtime.Attempts != 9 || got.Runtime.Failing.Count != 9 || got.Outage.Attempts != 5 || got.Outage.Failing.Count != 8 || got.Conditions[1].Message != now.Conditions[1].Message {
 			t.Errorf("%s: %+v and %+v, and it says %s", name, got.Runtime.Course, got.Outage.Course, got.Conditions[1].Message)
 		}
 		if !got.Repeats(stored) {
@@ -228,13 +228,13 @@ func TestG12_aClaimOfOneTrackKeepsTheOthers(t *testing.T) {
 	stored.Conditions[0].Message = "mark: no mark"
 	stored.Tracks = map[Track]*Work{"mark": {Plans: 1, Revision: "v1", Refusal: &Refusal{Message: "no mark", At: at}, Course: Course{
 		Attempts: 1, NextAttempt: &at, Failing: failing(1),
-		Again: &Plan{ID: "a/eu/g1/mark/p1", Kind: PlanApply, Cause: CauseManifest, Revision: "v1", Attempt: 1, Tasks: []Task{
+		LastFailed: &Plan{ID: "a/eu/g1/mark/p1", Kind: PlanApply, Cause: CauseManifest, Revision: "v1", Attempt: 1, Tasks: []Task{
 			{ID: "a/eu/g1/mark/p1/1", Effect: Effect{Kind: "mark", Name: "v1"}, State: TaskPending, Tries: 1, Outcome: &Outcome{Class: ClassRefused, At: at}, Noted: true},
 		}},
 	}}}
 	want := attempt(stored)
 	w, until := want.On("mark"), at.Add(time.Minute)
-	w.Plan, w.Again = w.Again, nil
+	w.Plan, w.LastFailed = w.LastFailed, nil
 	w.Plan.named("a/eu/g1/mark/p3")
 	w.Plan.Attempt, w.Attempts, w.Plans, w.NextAttempt, w.EffectsUntil = 3, 3, 3, nil, &until
 	w.Plan.Deadline = at.Add(2 * time.Hour)
@@ -268,7 +268,7 @@ func TestG12_P18_aClaimOfOneTrackKeepsTheUnansweredTryOfAnother(t *testing.T) {
 	stored := failingStatus()
 	stored.Runtime.Failing.Class, stored.Runtime.Refusal = ClassTransient, nil
 	at := stored.Runtime.Failing.Since
-	stored.Tracks = map[Track]*Work{mark: {Plans: 1, Course: Course{Attempts: 1, Failing: &Failing{Kind: "mark", Message: "no", Since: at, Count: 1}, Again: &Plan{
+	stored.Tracks = map[Track]*Work{mark: {Plans: 1, Course: Course{Attempts: 1, Failing: &Failing{Kind: "mark", Message: "no", Since: at, Count: 1}, LastFailed: &Plan{
 		ID: "a/eu/m1", Kind: PlanApply, Cause: CauseManifest, Attempt: 1, Tasks: []Task{{ID: "a/eu/m1/1", Effect: Effect{Kind: "mark"}, State: TaskPending, Tries: 1}},
 	}}}}
 	now := attempt(stored)
@@ -276,7 +276,7 @@ func TestG12_P18_aClaimOfOneTrackKeepsTheUnansweredTryOfAnother(t *testing.T) {
 	now.Runtime.Plan.Record(1, Outcome{Class: ClassTransient, Reason: ReasonCreateFailed, Message: "503", At: at})
 	now.Runtime.Plan.Tasks[1].Noted = true
 	m := now.Tracks[mark]
-	m.Plan, m.Again, m.Plans, m.Attempts = m.Again, nil, 2, 2
+	m.Plan, m.LastFailed, m.Plans, m.Attempts = m.LastFailed, nil, 2, 2
 	m.Plan.named("a/eu/m2")
 	m.Plan.Claim(0, at.Add(time.Minute))
 	if !now.Repeats(stored) {

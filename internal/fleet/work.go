@@ -56,13 +56,13 @@ type Course struct {
 	// Failing is the last answer of a step that is tried again (P21); its success and a
 	// new generation clear it.
 	Failing *Failing `json:"failing,omitempty"`
-	// Again is the plan that failed last: an attempt that takes the same steps is stored as
+	// LastFailed is the plan that failed last: an attempt that takes the same steps is stored as
 	// little more than its claim (G12).
-	Again *Plan `json:"again,omitempty"`
+	LastFailed *Plan `json:"again,omitempty"`
 }
 
 func (c Course) clone() Course {
-	c.Failing, c.Again = clone(c.Failing), c.Again.Clone()
+	c.Failing, c.LastFailed = clone(c.Failing), c.LastFailed.Clone()
 	return c
 }
 

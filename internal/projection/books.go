@@ -73,7 +73,7 @@ func (b books) answers() {
 				b.note(fleet.EventWarning, "TaskRetried", fmt.Sprintf("%s: %s", task.Describe(), task.Outcome.Message))
 			}
 			if task.Outcome.Answered && task.Tries >= triesWhileDown && (p.Cause == fleet.CauseOutage || len(stoppedBy(*p)) > 0) {
-				b.again() // what was stopped for it is put back first (C14)
+				b.retryLater() // what was stopped for it is put back first (C14)
 				return
 			}
 			at := b.in.Now.Add(max(task.Outcome.After.Std(), backoff(task.Tries, minRetry, maxTaskRetry, task.ID)))
@@ -90,7 +90,7 @@ func (b books) answers() {
 		if b.course(p.Cause).Failing == nil || p.Attempt == 1 { // else it was said
 			b.note(fleet.EventWarning, string(fleet.ReasonPlanTimedOut), fmt.Sprintf("the plan did not end by its deadline, at: %s", p.Tasks[i].Describe()))
 		}
-		b.again()
+		b.retryLater()
 	}
 }
 
@@ -150,17 +150,17 @@ func (b books) dropPlan() {
 		b.effectsUntil(*b.work.Plan.Tasks[i].Deadline)
 	}
 	c := b.course(b.work.Plan.Cause)
-	c.Again, c.NextAttempt = nil, nil
+	c.LastFailed, c.NextAttempt = nil, nil
 	if down := stoppedBy(*b.work.Plan); len(down) > 0 && b.work.Plan.Cause != fleet.CauseOutage {
 		b.interrupted(down)
 	}
 	b.work.Plan = nil
 }
 
-// again ends a plan that failed: the next attempt is due with a backoff up to a minute in the
+// retryLater ends a plan that failed: the next attempt is due with a backoff up to a minute in the
 // first hour, then up to ten (P9), but for the start of what served last (C14). The plan is kept:
 // an attempt that takes the same steps writes little more than its claims (G12).
-func (b books) again() {
+func (b books) retryLater() {
 	least, most := minRetry, maxFirst
 	p := b.work.Plan
 	c := b.course(p.Cause)
@@ -171,7 +171,7 @@ func (b books) again() {
 		most = maxRetry
 	}
 	b.endPlan("", least, most)
-	c.Again = p
+	c.LastFailed = p
 }
 
 // refusedBy ends a plan that the runtime refused. A refusal to take leftovers away
@@ -188,7 +188,7 @@ func (b books) refusedBy(p fleet.Plan, task fleet.Task) {
 			Generation: p.Generation, Revision: p.Revision, At: task.Outcome.At,
 		}
 	}
-	b.again()
+	b.retryLater()
 }
 
 // completed ends a plan all of whose tasks succeeded.
@@ -251,7 +251,7 @@ func (b books) draft(p *fleet.Plan, name string) {
 	p.ID = fmt.Sprintf("%s/g%d/%s/p%d", b.in.Intent.Key(), b.in.Intent.Generation, name, b.work.Plans+1)
 	p.Generation, p.CreatedAt = b.in.Intent.Generation, b.in.Now
 	limit := 5 * time.Minute // for tries that fail transiently (S6)
-	again := b.course(p.Cause).Again
+	again := b.course(p.Cause).LastFailed
 	for i := range p.Tasks {
 		task := &p.Tasks[i]
 		task.ID, task.State = fmt.Sprintf("%s/%d", p.ID, i+1), fleet.TaskPending
@@ -273,7 +273,7 @@ func (b books) store(p *fleet.Plan) {
 	b.work.Plan = p
 	b.work.Plans++
 	c := b.course(p.Cause)
-	c.Attempts, c.NextAttempt, c.Again = p.Attempt, nil, nil
+	c.Attempts, c.NextAttempt, c.LastFailed = p.Attempt, nil, nil
 }
 
 // intend shows a plan that is held.

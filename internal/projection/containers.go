@@ -24,7 +24,7 @@ type serviceView struct {
 // containers is the kind of a server that is a set of containers.
 type containers struct{}
 
-func (containers) look(in Input, v *instance) {
+func (containers) look(in Input, v *reading) {
 	if in.Desired.Containers == nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (containers) missing(t *turn) string {
 	}
 }
 
-func (containers) mark(v instance) (mark string) {
+func (containers) mark(v reading) (mark string) {
 	for _, s := range v.services {
 		if c := s.current(); c != nil {
 			mark = cmp.Or(mark, c.RestartMark)
@@ -182,7 +182,7 @@ func (s serviceView) runs() bool { return s.last != nil && s.last.State == fleet
 // replaced reports whether what served last was made from another document.
 func (s serviceView) replaced() bool { return s.last != nil && s.last.Digest != s.doc.Digest }
 
-func (v *instance) summarise(want string) {
+func (v *reading) summarise(want string) {
 	v.presence, v.image, v.document, v.running = absent, imageEqual, true, true
 	leftovers := false
 	for _, s := range v.services {
@@ -231,7 +231,7 @@ func (s serviceView) any() *fleet.Container {
 
 // down are the services that served last and do not run, with those that left the document
 // while what came after them does not run.
-func (v instance) down() []serviceView {
+func (v reading) down() []serviceView {
 	all := v.services
 	if !v.running || v.missing != "" || v.differs != "" {
 		all = slices.Concat(v.services, v.left)
@@ -240,17 +240,17 @@ func (v instance) down() []serviceView {
 }
 
 // prepared reports whether there is a container for every service that can be started.
-func (v instance) prepared() bool {
+func (v reading) prepared() bool {
 	return !slices.ContainsFunc(v.services, func(s serviceView) bool { return s.current() == nil || s.replaced() && s.next == nil })
 }
 
 // stopped reports whether what served last as the service is there and does not run.
-func (v instance) stopped(service string) bool {
+func (v reading) stopped(service string) bool {
 	return slices.ContainsFunc(v.down(), func(s serviceView) bool { return s.doc.Service == service })
 }
 
 // ids names the containers that carry the document, for telling a replaced one.
-func (v instance) ids(cs []fleet.Container) string {
+func (v reading) ids(cs []fleet.Container) string {
 	var b strings.Builder
 	for _, s := range v.services {
 		i := slices.IndexFunc(cs, func(c fleet.Container) bool { return s.current() != nil && c.ID == s.current().ID })

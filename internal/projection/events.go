@@ -75,11 +75,11 @@ func (t *turn) differences() (es []fleet.Event) {
 	if is := condition(s, fleet.ConditionProgressing); is.Reason == fleet.ReasonSilent && condition(prev, fleet.ConditionProgressing).Reason != is.Reason {
 		add(fleet.EventWarning, string(is.Reason), "%s", is.Message)
 	}
-	if p := s.Runtime.Plan; isNew(p, prev.Runtime.Plan) && !p.Repeats(prev.Course(fleet.TrackRuntime, p.Cause).Again) && !s.Restarts(p) {
+	if p := s.Runtime.Plan; isNew(p, prev.Runtime.Plan) && !p.Repeats(prev.Course(fleet.TrackRuntime, p.Cause).LastFailed) && !s.Restarts(p) {
 		add(fleet.EventNormal, "PlanStored", "%s for %s, %d steps, attempt %d%s", p.Kind, p.Cause, len(p.Tasks), p.Attempt, differs(s))
 	}
 	for _, b := range t.tracks() {
-		if p := b.work.Plan; isNew(p, prev.PlanOf(b.track)) && !p.Repeats(prev.On(b.track).Again) {
+		if p := b.work.Plan; isNew(p, prev.PlanOf(b.track)) && !p.Repeats(prev.On(b.track).LastFailed) {
 			add(fleet.EventNormal, "PlanStored", "%s: %s for %s, %d steps, attempt %d%s", b.track, p.Kind, p.Cause, len(p.Tasks), p.Attempt, joined("; ", b.Differs))
 		}
 	}

@@ -15,7 +15,7 @@ type kuraInstance struct{}
 
 // look: what runs is the controller's to say. The image is the one whose roll-out it reported
 // complete.
-func (kuraInstance) look(in Input, v *instance) {
+func (kuraInstance) look(in Input, v *reading) {
 	r := in.Seen.Instance.Resource
 	v.fresh = v.fresh && !in.hidesAdopted()
 	if r == nil {
@@ -164,7 +164,7 @@ func (k kuraInstance) fits(t *turn, p *fleet.Plan) bool {
 	return len(b.tasks) == 1 && len(p.Tasks) == 1 && b.tasks[0].UID == p.Tasks[0].UID && b.tasks[0].Adopted == p.Tasks[0].Adopted && t.seen.presence != foreign
 }
 
-func (kuraInstance) mark(v instance) string {
+func (kuraInstance) mark(v reading) string {
 	if v.resource == nil {
 		return ""
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // unborn reports whether the KuraInstance is there and has not completed a roll-out yet.
-func (v instance) unborn() bool { return v.resource != nil && v.image == imageNone }
+func (v reading) unborn() bool { return v.resource != nil && v.image == imageNone }
 
 func (kuraInstance) document(t *turn) (fleet.ConditionStatus, fleet.Reason, string) {
 	v := t.seen

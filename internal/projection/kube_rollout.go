@@ -55,7 +55,7 @@ func (t *turn) rolledOut() {
 	if t.s.RollOut == nil || r == nil || t.s.Runtime.Plan != nil {
 		return
 	}
-	again := t.s.Runtime.Again != nil && t.seen.drifted() // stored before the next try, too
+	again := t.s.Runtime.LastFailed != nil && t.seen.drifted() // stored before the next try, too
 	if is := r.State(); t.s.RollOut.Applied == nil && !again && is.UID == t.s.RollOut.Before.UID && is.Generation == t.s.RollOut.Before.Generation {
 		t.s.RollOut = nil // it never happened
 		return

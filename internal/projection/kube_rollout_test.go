@@ -141,7 +141,7 @@ func TestK10_K8_anImageThatAdmissionChangesIsNoOtherImage(t *testing.T) {
 		if altered {
 			r.Altered = []fleet.FieldDifference{{Path: "spec.image", Have: "mirror.test/kura:v1", Want: "registry.test/kura:v1"}}
 		}
-		v := instance{fresh: true}
+		v := reading{fresh: true}
 		in.Seen.Instance.Resource = &r
 		kuraInstance{}.look(in, &v)
 		if o := rollsOut(in, nil, apply, &r); o.Latches == altered || v.image.equal() != altered {

@@ -86,7 +86,7 @@ func (t *turn) cause() fleet.Cause {
 // earlier task creates names that service in CreatedBy; Plan turns it into an id.
 type builder struct {
 	in      Input
-	seen    instance
+	seen    reading
 	crashes map[string]fleet.CrashCount
 	adopted map[string]fleet.Adoption
 	tasks   []fleet.Task

@@ -13,7 +13,7 @@ type turn struct {
 	in     Input
 	s      fleet.Status
 	latest fleet.Deployment
-	seen   instance
+	seen   reading
 	gate   gate
 	notes  []fleet.Event
 	remove bool

@@ -183,7 +183,7 @@ func (t *turn) see() {
 	}
 	t.outage()
 	if t.s.Runtime.Plan == nil && t.seen.converged && t.in.Intent.Deleting == nil {
-		t.s.Runtime.Failing, t.s.Runtime.Again = nil, nil // whoever did it: nothing is tried any more (P21)
+		t.s.Runtime.Failing, t.s.Runtime.LastFailed = nil, nil // whoever did it: nothing is tried any more (P21)
 	}
 	if t.s.Runtime.NextAttempt != nil && t.in.rule(RuleP9Prompt) && t.in.runtime().prompted(t) {
 		t.s.Runtime.NextAttempt = nil

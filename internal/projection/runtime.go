@@ -9,7 +9,7 @@ import (
 // runtime is one of the two kinds of what runs: the containers of a server, or its KuraInstance.
 type runtime interface {
 	// look reads what was observed against what is desired.
-	look(in Input, v *instance)
+	look(in Input, v *reading)
 	// see takes over what a good read saw, and reports whether it is what was seen before.
 	see(t *turn) (same bool)
 	// prompted reports whether what the next attempt waits for has changed since the last
@@ -29,7 +29,7 @@ type runtime interface {
 	// missing says what keeps it from being as desired; "" is nothing.
 	missing(t *turn) string
 	// mark is the mark of the redeploy that made what is there; "" is none.
-	mark(v instance) string
+	mark(v reading) string
 	// routes reports whether hosts lead to it by its own doing, and not by what listens (K7).
 	routes() bool
 	// pause is the longest between plans that each succeed, and that something undoes (P9).
@@ -66,8 +66,8 @@ const (
 
 func (i imageState) equal() bool { return i == imageEqual }
 
-// instance is what the newest good read says, as the rules need it.
-type instance struct {
+// reading is what the newest good read says, as the rules need it.
+type reading struct {
 	readable bool // the newest read answered
 	fresh    bool // and it began after every effect of ours ended
 
@@ -90,9 +90,9 @@ type instance struct {
 
 // look reads the observation against what is desired. effects says that it began after all
 // effects of ours were over.
-func look(in Input, effects bool) instance {
+func look(in Input, effects bool) reading {
 	o := in.Seen.Instance
-	v := instance{readable: in.NotRenderable == nil && o.Unreadable == nil && !o.Begun.IsZero(), presence: absent, image: imageNone}
+	v := reading{readable: in.NotRenderable == nil && o.Unreadable == nil && !o.Begun.IsZero(), presence: absent, image: imageNone}
 	if !in.rule(RuleP2Unreadable) {
 		v.readable = true
 	}
@@ -103,14 +103,14 @@ func look(in Input, effects bool) instance {
 
 // drifted reports whether what runs differs from what is wanted; leftovers of our own
 // work do not count.
-func (v instance) drifted() bool {
+func (v reading) drifted() bool {
 	return v.presence != present || v.image != imageEqual || !v.document || !v.running || v.misnamed
 }
 
 // addImage takes a carrier's image into account: one that differs speaks for all. An engine
 // calls an image by its id once the tag has moved on, and by the digest that it was pinned
 // to; what was made from the desired document runs the desired one all the same.
-func (v *instance) addImage(image, want string, made bool) {
+func (v *reading) addImage(image, want string, made bool) {
 	tag, ok := fleet.TagOf(image)
 	if made && fleet.ByDigest(image) {
 		tag, ok = want, true

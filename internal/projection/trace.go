@@ -45,7 +45,7 @@ func (t *turn) follow(id Rule, rule func() bool) (decided bool) {
 }
 
 // String says in short what was seen.
-func (v instance) String() string {
+func (v reading) String() string {
 	if !v.readable {
 		return "unreadable"
 	}

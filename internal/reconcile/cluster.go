@@ -249,7 +249,7 @@ func (n *namespace) reads(key fleet.ServerKey, underWay bool) bool {
 	return true
 }
 
-func (n *namespace) runtime() string { return n.cluster.name }
+func (n *namespace) room() string { return n.cluster.name }
 
 func (n *namespace) execute(ctx context.Context, c Call) fleet.Outcome {
 	if c.Desired.Kubernetes == nil {

@@ -302,7 +302,7 @@ func (e *endpoint) nameOf(id string) string {
 	return ""
 }
 
-func (e *endpoint) runtime() string { return e.name }
+func (e *endpoint) room() string { return e.name }
 
 func (e *endpoint) execute(ctx context.Context, c Call) fleet.Outcome {
 	return e.engine.Execute(ctx, c.Key, c.Desired.Instance, c.Task, document(c.Desired, c.Task))

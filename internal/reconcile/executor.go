@@ -50,7 +50,7 @@ type sites struct{ r *Reconciler }
 // Room implements Executor.
 func (s sites) Room(region fleet.Region, _ fleet.Task) Room {
 	if at := s.r.site(region); at != nil {
-		return Room{Name: at.runtime()}
+		return Room{Name: at.room()}
 	}
 	return Room{}
 }

@@ -11,8 +11,8 @@ import (
 type site interface {
 	Observer
 	fmt.Stringer // names it for people
-	// runtime names what its tasks are run by: the endpoint, or the cluster.
-	runtime() string
+	// room names what its tasks are run by: the endpoint, or the cluster.
+	room() string
 	execute(ctx context.Context, c Call) fleet.Outcome
 }
 

@@ -217,12 +217,12 @@ func (w *world) claims(k fleet.ServerKey) {
 	w.t.Helper()
 	task := fleet.Task{ID: "p1/1", Effect: fleet.Effect{Kind: fleet.TaskCreate}, State: fleet.TaskPending}
 	w.turn(k, func(s *fleet.Status) {
-		s.Runtime.Course = fleet.Course{Attempts: 1, Failing: &fleet.Failing{Kind: task.Kind, Count: 1}, Again: &fleet.Plan{ID: "p1", Tasks: []fleet.Task{task}}}
+		s.Runtime.Course = fleet.Course{Attempts: 1, Failing: &fleet.Failing{Kind: task.Kind, Count: 1}, LastFailed: &fleet.Plan{ID: "p1", Tasks: []fleet.Task{task}}}
 	})
 	g, err := w.records.Gather(w.t.Context(), k)
 	w.must(nil, err)
 	next := g.Status.Clone()
-	next.Runtime.Plan, next.Runtime.Again = next.Runtime.Again, nil
+	next.Runtime.Plan, next.Runtime.LastFailed = next.Runtime.Again, nil
 	next.Runtime.Plan.Claim(0, w.clock.now().Add(time.Minute))
 	_, err = w.records.CommitTry(w.t.Context(), fleet.TryWrite{Key: k, IntentRevision: g.IntentRevision, TryRevision: g.TryRevision, Try: next.Try(*g.Status, g.StatusRevision)})
 	w.must(nil, err)
