@@ -222,7 +222,7 @@ func (w *world) claims(k fleet.ServerKey) {
 	g, err := w.records.Gather(w.t.Context(), k)
 	w.must(nil, err)
 	next := g.Status.Clone()
-	next.Runtime.Plan, next.Runtime.LastFailed = next.Runtime.Again, nil
+	next.Runtime.Plan, next.Runtime.LastFailed = next.Runtime.LastFailed, nil
 	next.Runtime.Plan.Claim(0, w.clock.now().Add(time.Minute))
 	_, err = w.records.CommitTry(w.t.Context(), fleet.TryWrite{Key: k, IntentRevision: g.IntentRevision, TryRevision: g.TryRevision, Try: next.Try(*g.Status, g.StatusRevision)})
 	w.must(nil, err)
