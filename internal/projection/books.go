@@ -78,6 +78,9 @@ func (b books) answers() {
 			}
 			at := b.in.Now.Add(max(task.Outcome.After.Std(), backoff(task.Tries, minRetry, maxTaskRetry, task.ID)))
 			task.NotBefore = &at
+			if end := at.Add(task.Timeout()); task.Outcome.After > 0 && end.After(p.Deadline) {
+				p.Deadline = end // a plan that was begun anew would come too early
+			}
 		}
 	}
 	if !current {

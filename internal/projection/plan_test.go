@@ -237,3 +237,35 @@ func TestC13_destroyEndsWithTheVolumes(t *testing.T) {
 		t.Error("a refused removal is not attempted again")
 	}
 }
+
+// D7: who is told when to come again does not come before, not by a new plan either.
+func TestD7_nothingIsTriedAgainBeforeWhoAnsweredWantsIt(t *testing.T) {
+	p := play(t, settledOn(variant{}))
+	p.declare("v2", "")
+	p.turn()
+	for range 3 {
+		st := p.status.Clone()
+		plan := st.Runtime.Plan
+		plan.Claim(0, p.now.Add(plan.Tasks[0].Timeout()))
+		plan.Record(0, fleet.Outcome{
+			Class: fleet.ClassTransient, Reason: fleet.ReasonRateLimited, Message: "too many calls", Answered: true, At: p.now, After: fleet.Duration(20 * time.Minute),
+		})
+		p.status = &st
+		answered := p.now
+		p.turn()
+		if at := p.status.Runtime.Plan.Tasks[0].NotBefore; at == nil || !at.Equal(answered.Add(20*time.Minute)) {
+			t.Fatalf("due at %v, answered at %v", at, answered)
+		}
+		id := p.status.Runtime.Plan.ID
+		p.now = answered.Add(20*time.Minute - time.Second)
+		p.turn()
+		if is := p.status.Runtime.Plan; is == nil || is.ID != id || is.Runnable(p.now) >= 0 {
+			t.Fatalf("before it was due there is the plan %+v", is)
+		}
+		p.now = answered.Add(20 * time.Minute)
+		p.turn()
+		if is := p.status.Runtime.Plan; is == nil || is.ID != id || is.Runnable(p.now) != 0 {
+			t.Fatalf("when it was due there is the plan %+v", is)
+		}
+	}
+}
