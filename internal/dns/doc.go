@@ -13,4 +13,20 @@
 //     TestD3_whatIsWrittenIsReadBack, TestD3_namesOfOwnershipRecordsAreThoseOfExternalDNS
 //   - a prune deletes what is ours and wanted by nobody: TestD6_nothingIsPrunedThatIsNotOurs
 //   - judging a zone takes time in proportion to its hosts: BenchmarkIndex
+//
+// Of what changes a zone, which nothing keeps another from changing at the same time:
+//   - a listing that was made immediately before decides, and what is changed and deleted is named by its id: what another
+//     has put there meanwhile stays (TestD4_whatAnotherWritesInBetweenIsItsOwn, TestD1_whatAnotherChangesInBetweenIsLookedAtAgain)
+//   - a batch is a transaction and compares nothing, so a name that was free is read back. What we wrote beside another's
+//     ownership record is taken back, and the task refused. Where our own answer was lost, too, it stays: the host then has
+//     two owners, is touched by none of us, and the audit names both
+//   - whoever claims a host by no ownership record of ours, or with one, is left alone, and so are load balancers and pools
+//     (TestD4_whatIsNotOursIsNeverTouched, TestD4_aHostOfAnotherServerOfOursIsLeft, TestD1_whatIsNotOursIsLeftAlone)
+//   - tasks of many servers are the fewest calls, and one that is bad fails alone: TestD7_500changesAreFewBatches,
+//     TestG8_badChangesCostFewCalls, TestD5_aZoneThatIsFullTakesWhatItCan, TestD1_1000accountsJoinIn3regions,
+//     TestD2_aQuotaStopsNobodyElse, TestD2_whatIsWrongWithAllIsAskedOnce; the same at Cloudflare's rules:
+//     TestD7_500changesAtCloudflare, TestD1_joinsAndLeavesAtCloudflare
+//   - half a listing changes nothing until it is confirmed: TestD5_halfAListingIsNone
+//   - killed after any call, the next try comes to the same: TestS5_aKilledPublisherConverges,
+//     TestS5_aKilledJoinOrLeaveConverges, TestS5_killedAfterEachEffectAtCloudflare
 package dns
