@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,10 +19,14 @@ import (
 
 const (
 	roundPending = 30 * time.Second // between listings while something waits for what they show
+	roundSteady  = 50 * time.Second // for each call that a listing takes: under 12 calls in five minutes (D7)
 	roundSlowest = 5 * time.Minute
-	listWithin   = 2 * time.Minute // a listing of all pages, the waits that a rate limit asks for included
-	kickedAfter  = 3 * time.Second // after the begin of the one before, at least, whoever asks
-	lookAgain    = 10 * time.Second
+	listWithin   = 2 * time.Minute  // a listing of all pages, the waits that a rate limit asks for included
+	kickedAfter  = 3 * time.Second  // after the begin of the one before, at least, whoever asks
+	failedAtMost = time.Minute      // after one that failed
+	mayWithin    = 30 * time.Second // what a token may is found out
+	mayAgain     = 10 * time.Minute // where it lacks something; else within mayEver
+	mayEver      = time.Hour
 	perPage      = 5000 // records (Cloudflare's API documentation)
 )
 
@@ -43,14 +48,13 @@ type rounds struct {
 	waiting map[fleet.ServerKey]time.Time // for a listing that begins since
 	waiters []chan struct{}               // for one that begins from now on
 	index   *Index                        // of the last listing that answered; nil: none has
-	size    int                           // of it: records, balancers and pools
 	calls   int                           // that a listing takes
 	begun   time.Time                     // the last one's begin
-	doubted time.Time                     // when half of the zone was first missing; zero: it is not
+	doubt   doubt
 	failure *fleet.ReadFailure
 	after   time.Time // the provider wants no call before
-	lacks   []string
-	checked bool // what the token may was asked
+	lacks   []string  // that the token may not
+	checked time.Time // when that was asked; zero: it is to be
 }
 
 func newRounds(z Zone, api API, cfg WatchConfig, zones int) *rounds {
@@ -61,8 +65,10 @@ func newRounds(z Zone, api API, cfg WatchConfig, zones int) *rounds {
 	}
 }
 
-// run lists until ctx ends. A zone of which nobody follows a host is not listed.
+// run lists until ctx ends. A zone of which nobody follows a host is not listed, but that it is
+// there, and what its token may, is known.
 func (r *rounds) run(ctx context.Context) {
+	r.idle(ctx)
 	for ctx.Err() == nil {
 		timer := time.NewTimer(r.pause())
 		select {
@@ -100,27 +106,27 @@ func (r *rounds) pause() time.Duration {
 // pace is the time from one begin to the next; the lock is held. In a steady fleet all zones take
 // less than 12 calls in five minutes (D7).
 func (r *rounds) pace() time.Duration {
-	cost := time.Duration(r.calls * r.zones)
-	steady, kicked := min(cost*roundPending, roundSlowest), max(kickedAfter, time.Duration(r.calls)*time.Second)
+	kicked := max(kickedAfter, time.Duration(r.calls)*time.Second)
 	switch {
 	case r.begun.IsZero():
 		return 0
 	case len(r.waiters) > 0:
 		return kicked
 	case r.failure != nil:
-		return min(kickedAfter<<min(r.failure.Count, 5), time.Minute)
+		return min(kickedAfter<<min(r.failure.Count, 5), failedAtMost)
 	case len(r.waiting) > 0:
 		return kicked
-	case !r.doubted.IsZero():
-		return lookAgain
+	case !r.doubt.since.IsZero():
+		return doubtFor
 	}
+	steady := min(time.Duration(r.calls*r.zones)*roundSteady, roundSlowest)
 	for _, wish := range r.wishes {
 		if wish.Pending {
 			steady = roundPending
 			break
 		}
 	}
-	return steady*9/10 + rand.N(steady/5) //nolint:gosec // only so that kurads of one account do not list together
+	return steady + rand.N(steady/10) //nolint:gosec // only so that kurads of one account do not list together
 }
 
 // set says what is read of a server in this zone; without hosts nothing is.
@@ -139,10 +145,10 @@ func (r *rounds) follow(key fleet.ServerKey, wish fleet.HostsWish) (news bool) {
 		delete(r.wishes, key)
 		delete(r.reads, key)
 		delete(r.waiting, key)
-		if len(r.wishes) == 0 { // what was read grows old now
-			r.index, r.failure, r.doubted, r.size = nil, nil, time.Time{}, 0
-		}
 		return false
+	}
+	if len(r.wishes) == 0 && r.clock().Sub(r.begun) > roundSlowest {
+		r.index = nil // nobody listed while nobody followed a host
 	}
 	r.wishes[key] = wish
 	another := !known || before.Owner != wish.Owner || before.Resource != wish.Resource || before.Global != wish.Global || !slices.Equal(before.Hosts, wish.Hosts)
@@ -173,14 +179,18 @@ func (r *rounds) judge(key fleet.ServerKey, wish fleet.HostsWish) fleet.HostsRea
 // list makes one listing and tells whom it is news for.
 func (r *rounds) list(ctx context.Context) {
 	r.mu.Lock()
-	if len(r.wishes) == 0 && len(r.waiters) == 0 {
-		r.mu.Unlock()
+	followed := len(r.wishes) > 0 || len(r.waiters) > 0
+	r.mu.Unlock()
+	if !followed {
+		r.idle(ctx)
 		return
 	}
+	_ = r.may(ctx) // the listing says the same
+	r.mu.Lock()
 	begun, waiters := r.clock(), r.waiters
 	r.begun, r.waiters = begun, nil
 	// Balancers are read where one is declared, and else if the token may: they shadow records.
-	parts := Parts{Records: true, Balancers: r.checked && len(r.lacks) == 0}
+	parts := Parts{Records: true, Balancers: !r.checked.IsZero() && len(r.lacks) == 0}
 	for _, wish := range r.wishes {
 		parts.Balancers = parts.Balancers || wish.Global != ""
 	}
@@ -206,6 +216,60 @@ func (r *rounds) list(ctx context.Context) {
 	}
 }
 
+// may finds out what the token may not, at the start and now and then, and says so once.
+func (r *rounds) may(ctx context.Context) error {
+	r.mu.Lock()
+	asked, before := r.checked, r.lacks
+	age := r.clock().Sub(asked)
+	r.mu.Unlock()
+	if !asked.IsZero() && (age < mayAgain || len(before) == 0 && age < mayEver) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, mayWithin)
+	defer cancel()
+	lacks, err := r.api.Permissions(ctx)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.checked, r.lacks = r.clock(), lacks
+	r.mu.Unlock()
+	switch {
+	case len(lacks) > 0 && !slices.Equal(lacks, before):
+		r.log.Warn("the token of a zone lacks permissions", "missing", strings.Join(lacks, "; "))
+	case len(lacks) == 0 && len(before) > 0:
+		r.log.Info("the token of a zone has all permissions now")
+	}
+	return nil
+}
+
+// idle looks after a zone of which nobody follows a host.
+func (r *rounds) idle(ctx context.Context) {
+	err := r.may(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		r.failed(r.clock(), err)
+	default:
+		r.mu.Lock()
+		r.failure = nil
+		r.mu.Unlock()
+	}
+}
+
+// trouble says why the zone cannot be used as its token should allow; "": it can.
+func (r *rounds) trouble() (reason fleet.Reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.failure != nil:
+		return r.failure.Reason, r.failure.Message
+	case len(r.lacks) > 0:
+		return fleet.ReasonZoneForbidden, "zone " + r.zone.Name + ": its token lacks " + strings.Join(r.lacks, "; ")
+	}
+	return "", ""
+}
+
 // failed keeps what was read (P2, D5). Servers hear of it when it has failed twice, for one
 // failure between two answers is none of theirs.
 func (r *rounds) failed(begun time.Time, err error) []fleet.ServerKey {
@@ -224,8 +288,8 @@ func (r *rounds) failed(begun time.Time, err error) []fleet.ServerKey {
 		r.log.Warn("a zone cannot be listed", "reason", reason, "error", err)
 	}
 	clear(r.waiting)
-	if reason == fleet.ReasonZoneForbidden {
-		r.checked = false
+	if reason == fleet.ReasonZoneForbidden && r.clock().Sub(r.checked) > failedAtMost {
+		r.checked = time.Time{} // it is another token by now, or another zone
 	}
 	if r.shownReason() == was {
 		return nil
@@ -250,18 +314,13 @@ func (r *rounds) listed(l Listing, parts Parts) (keys []fleet.ServerKey) {
 		r.log.Info("a zone can be listed again", "after", r.failure.Count, "since", r.failure.Since)
 		r.failure = nil
 	}
-	size := len(l.Records) + len(l.Balancers) + len(l.Pools)
-	if size <= r.size/2 && r.size > 0 && (r.doubted.IsZero() || l.Begun.Sub(r.doubted) < lookAgain) {
-		if r.doubted.IsZero() {
-			r.doubted = l.Begun
-			r.log.Warn("half of a zone or more is missing in its listing: it counts if the next one says so too", "was", r.size, "is", size)
-		}
+	if err := r.doubt.of(l); err != nil {
+		r.log.Warn("a listing of the zone does not count yet", "error", err)
 		if !healed {
 			return nil
 		}
 		return slices.Collect(maps.Keys(r.wishes))
 	}
-	r.doubted, r.size = time.Time{}, size
 	r.calls = 1 + len(l.Records)/perPage
 	if parts.Balancers {
 		r.calls += 2 + len(l.Balancers)/perPage + len(l.Pools)/perPage

@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -152,6 +153,19 @@ func (w *Watch) Latest(key fleet.ServerKey) fleet.HostsRead {
 		r.add(key, &read)
 	}
 	return read
+}
+
+// Trouble says why zones cannot be read or written as their tokens should allow, and the first
+// one's reason; "": they can.
+func (w *Watch) Trouble() (reason fleet.Reason, messages []string) {
+	for _, z := range w.cfg.Zones {
+		if r := w.rounds[z.Domain]; r != nil {
+			if why, message := r.trouble(); why != "" {
+				reason, messages = cmp.Or(reason, why), append(messages, message)
+			}
+		}
+	}
+	return reason, messages
 }
 
 // lacking is the read of a host for which kurad was not given what it takes: nothing is known of
