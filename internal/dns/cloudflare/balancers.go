@@ -90,7 +90,7 @@ func (z *Zone) balancers() kind[balancer] {
 
 func (z *Zone) pools() kind[pool] {
 	return kind[pool]{
-		name: "account's pools", need: poolsEdit,
+		name: "pools", need: poolsEdit,
 		list: func(is identity, ctx context.Context, with ...option.RequestOption) error {
 			var params load_balancers.PoolListParams
 			set(&params.AccountID.Value, &params.AccountID.Present, is.account)

@@ -89,6 +89,7 @@ func newClient(base string, token source) *Client {
 			MaxConnsPerHost:     16,
 			MaxIdleConnsPerHost: 4,
 			ForceAttemptHTTP2:   true,
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: 8 * time.Second, PingTimeout: 5 * time.Second}, // one that leads nowhere is given up
 		},
 		// The API does not redirect; what does might be told the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -42,7 +42,7 @@ func may[T any](ctx context.Context, z *Zone, k kind[T], missing []string) ([]st
 func lacking(missing []string, what, need string, err error) ([]string, error) {
 	e, ok := errors.AsType[*dns.Error](err)
 	if ok && e.Reason == fleet.ReasonZoneForbidden && e.Class == fleet.ClassRefused && !e.NotFound {
-		return append(missing, fmt.Sprintf("%s: the token may not %s", need, what)), nil
+		return append(missing, fmt.Sprintf("%s (it may not %s)", need, what)), nil
 	}
 	return missing, err
 }

@@ -281,8 +281,8 @@ func TestZone_eachPermissionThatIsLackingIsNamed(t *testing.T) {
 		t.Errorf("with all: %q %v", missing, err)
 	}
 	for has, want := range map[emulator.Permission]string{
-		emulator.ZoneRead:      "DNS:Edit: the token may not list records\nLoad Balancers:Edit: the token may not list load balancers\nLoad Balancing: Monitors And Pools:Edit: the token may not list account's pools",
-		emulator.BalancersEdit: "Zone:Read: the token may not find the zone",
+		emulator.ZoneRead:      "DNS:Edit (it may not list records)\nLoad Balancers:Edit (it may not list load balancers)\nLoad Balancing: Monitors And Pools:Edit (it may not list pools)",
+		emulator.BalancersEdit: "Zone:Read (it may not find the zone)",
 	} {
 		e.SetToken(emulator.Token{Value: "secret", Permissions: []emulator.Permission{has}})
 		missing, err := z.Permissions(t.Context())
