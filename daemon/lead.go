@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/dns"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
 	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
@@ -34,6 +35,7 @@ type leaderTerm struct {
 	kv.Leadership
 	loop    *reconcile.Reconciler
 	watcher *readiness.Endpoints[fleet.ServerKey]
+	hosts   *dns.Watch
 }
 
 // presence is what a leader says of itself to the others.
@@ -115,10 +117,10 @@ func (d *daemon) serveTerm(ctx context.Context, leadership kv.Leadership) error 
 	}
 	d.runtimes.expect(d.view.Identities())
 	t.watcher = readiness.NewWatcher(d.prober.Probe, func(key fleet.ServerKey) { t.loop.Kick(key) }, readiness.Pace{})
-	hosts := d.zones.watch(d.env, func(key fleet.ServerKey) { t.loop.Kick(key) }, d.log.Named("dns"))
+	t.hosts = d.zones.watch(d.env, func(key fleet.ServerKey) { t.loop.Kick(key) }, d.log.Named("dns"))
 	engines, clusters := d.runtimes.observed()
 	t.loop = reconcile.New(reconcile.Config{
-		Environment: d.env, Store: turnStore{d.records.Fenced(leadership), d.view}, Probes: t.watcher, Hosts: hosts,
+		Environment: d.env, Store: turnStore{d.records.Fenced(leadership), d.view}, Probes: t.watcher, Hosts: t.hosts,
 		Tracks: d.zones.tracks(d.env), Executors: zoneExecutors(d.env, d.zones.Zones, d.zones.apis),
 		Leadership: t, Runtimes: engines, Clusters: clusters, ReadFailure: containers.ReadFailure, Changed: d.api.Changed, Log: d.log.Named("reconcile"),
 		Tick: d.options.tick, NewPort: d.declare.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
@@ -126,7 +128,7 @@ func (d *daemon) serveTerm(ctx context.Context, leadership kv.Leadership) error 
 	d.term.Store(t) // first: a change that is heard from now on must find the loop
 	defer d.term.Store(nil)
 	group.Go(func() error { t.watcher.Run(ctx); return nil })
-	group.Go(func() error { hosts.Run(ctx); return nil })
+	group.Go(func() error { t.hosts.Run(ctx); return nil })
 	group.Go(func() error { d.declared.Run(ctx); return nil })
 	group.Go(func() error { d.declare.GiveBackEvery(ctx, time.Hour); return nil })
 	group.Go(func() error { return t.loop.Run(ctx) })

@@ -252,12 +252,13 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 		log.Warn("kurads of the same store on other machines cannot ask this one while it leads: it advertises a loopback address; give --advertise", "address", d.advertised)
 	}
 	tokens := server.NewTokens(d.records, time.Now)
+	asked := &dnsAPI{zones: zs, env: env, records: d.records, view: d.view, term: &d.term, desired: func(g fleet.Gathered) fleet.Desired { return d.declare.Desired(g) }}
 	d.declare = declare.New(declare.Config{
-		Records: d.records, View: d.view, Environment: env, Runtimes: rts, Zones: zs, Turns: &d.term,
+		Records: d.records, View: d.view, Environment: env, Runtimes: rts, Zones: zs, Hosts: asked, Turns: &d.term,
 		Logger: log.Named("declare"), Now: time.Now, AliasPeriod: o.aliasPeriod,
 	})
 	d.api, err = server.New(server.Config{
-		Records: d.records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.term, Runtimes: rts, Declare: d.declare, Declared: d.declared, ZoneNames: zs.Domains(), DNSModes: zs.Modes(),
+		Records: d.records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.term, Runtimes: rts, Declare: d.declare, Declared: d.declared, ZoneNames: zs.Domains(), DNSModes: zs.Modes(), DNS: asked,
 		Leader: &d.term, PeerTLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: peers},
 		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now,
 	})

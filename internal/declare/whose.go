@@ -18,9 +18,9 @@ type Hosts interface {
 	// Host says whose a host is to owner, from the newest listing of its zone or by a query of
 	// its own; false: nothing is known.
 	Host(ctx context.Context, host, owner string) (fleet.HostRead, bool)
-	// SharedOwner names another environment that the owner id is in use by, with one of its hosts;
+	// SharedOwner names another environment that the owner id is in use by, and a zone where;
 	// "": none is known.
-	SharedOwner(owner string) (environment, host string)
+	SharedOwner(owner string) (environment, domain string)
 	// Lacks names what the token of the zone with the host may not of what kurad needs there.
 	Lacks(host string) (domain string, missing []string)
 }
@@ -31,8 +31,8 @@ type nothingKnown struct{}
 func (nothingKnown) Host(context.Context, string, string) (r fleet.HostRead, known bool) {
 	return r, false
 }
-func (nothingKnown) SharedOwner(string) (environment, host string)  { return "", "" }
-func (nothingKnown) Lacks(string) (domain string, missing []string) { return "", nil }
+func (nothingKnown) SharedOwner(string) (environment, domain string) { return "", "" }
+func (nothingKnown) Lacks(string) (domain string, missing []string)  { return "", nil }
 
 const (
 	// whoseWithin bounds how long a dry run asks whose hosts are, for as many servers as there are.
@@ -131,10 +131,10 @@ func (s *said) owner(hosts Hosts, owner string) {
 		return
 	}
 	s.owners = append(s.owners, owner)
-	if environment, host := hosts.SharedOwner(owner); environment != "" {
+	if environment, domain := hosts.SharedOwner(owner); environment != "" {
 		s.shared = append(s.shared, fleet.Warning{
 			Code: fleet.WarnSharedOwner, Cause: owner,
-			Detail: fmt.Sprintf("owner id %q is in use by environment %q, too (host %s): each takes the other's records for its own and may delete them; give each environment an owner id of its own", owner, environment, host),
+			Detail: fmt.Sprintf("owner id %q is in use by environment %q, too (in zone %s): each takes the other's records for its own and may delete them; give each environment an owner id of its own", owner, environment, domain),
 		})
 	}
 }

@@ -27,6 +27,8 @@ type Wanted struct {
 	Kind   HostKind
 	Server fleet.ServerKey
 	Owner  string // the owner id of its region; "": dns.mode is "none", whose the host is is not checked
+	// Managed: kurad writes its records.
+	Managed bool
 }
 
 // ZoneRead is what is known of a zone that the daemon was given.

@@ -24,11 +24,11 @@ func (k *knownHosts) Host(_ context.Context, host, _ string) (fleet.HostRead, bo
 	return r, known
 }
 
-func (k *knownHosts) SharedOwner(owner string) (environment, host string) {
+func (k *knownHosts) SharedOwner(owner string) (environment, domain string) {
 	if k.shared[owner] == "" {
 		return "", ""
 	}
-	return k.shared[owner], "theirs.kura.test"
+	return k.shared[owner], "kura.test"
 }
 
 func (k *knownHosts) Lacks(host string) (domain string, missing []string) {

@@ -1,0 +1,100 @@
+package dns
+
+import (
+	"context"
+	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+)
+
+// listedFor is how long a listing of a zone counts of which nobody follows a host.
+const listedFor = 30 * time.Second
+
+// Known is what is known of every zone, for an audit. A zone of which nobody follows a host is
+// listed for it, and waited for until ctx ends.
+func (w *Watch) Known(ctx context.Context) []ZoneRead {
+	var all []ZoneRead
+	for _, z := range w.cfg.Zones {
+		if r := w.rounds[z.Domain]; r != nil {
+			all = append(all, r.known(ctx))
+			continue
+		}
+		read := ZoneRead{Zone: z, Hosts: map[string]fleet.HostRead{}}
+		w.mu.Lock()
+		for q, r := range w.reads {
+			if q.Zone == z.Domain {
+				read.Hosts[q.Host] = r
+			}
+		}
+		w.mu.Unlock()
+		all = append(all, read)
+	}
+	return all
+}
+
+func (r *rounds) known(ctx context.Context) ZoneRead {
+	done := make(chan struct{})
+	r.mu.Lock()
+	asleep := len(r.wishes) == 0 && r.clock().Sub(r.begun) > listedFor || r.begun.IsZero()
+	if asleep {
+		r.waiters = append(r.waiters, done)
+	}
+	r.mu.Unlock()
+	if asleep {
+		r.kick()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return ZoneRead{Zone: r.zone, Index: r.index, Failure: r.failure}
+}
+
+// Host says whose a host is to owner by what was read of its zone; false: nothing is known.
+func (w *Watch) Host(host, owner string) (fleet.HostRead, bool) {
+	z, _ := w.cfg.Zones.Of(host)
+	r := w.rounds[z.Domain]
+	if r == nil {
+		return fleet.HostRead{}, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.index == nil {
+		return fleet.HostRead{}, false
+	}
+	return r.index.Host(host, owner), true
+}
+
+// SharedOwner names an environment besides ours that has hosts under the owner id, and the zone;
+// "": none is known.
+func (w *Watch) SharedOwner(owner string) (environment, domain string) {
+	for _, z := range w.cfg.Zones {
+		r := w.rounds[z.Domain]
+		if r == nil {
+			continue
+		}
+		r.mu.Lock()
+		var others []string
+		if r.index != nil {
+			others = r.index.Environments(owner)
+		}
+		r.mu.Unlock()
+		if len(others) > 0 {
+			return others[0], z.Domain
+		}
+	}
+	return "", ""
+}
+
+// Lacks names what the token of the host's zone may not.
+func (w *Watch) Lacks(host string) (domain string, missing []string) {
+	z, _ := w.cfg.Zones.Of(host)
+	if r := w.rounds[z.Domain]; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return z.Domain, r.lacks
+	}
+	return "", nil
+}
