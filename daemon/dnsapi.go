@@ -132,13 +132,34 @@ func (d *dnsAPI) serversOf(account string) []fleet.Gathered {
 // Prune implements server.DNS.
 func (d *dnsAPI) Prune(ctx context.Context, r fleet.PruneRequest, dry bool) (fleet.Pruned, error) {
 	out, err := d.byHand().Prune(ctx, r, dry)
+	if !dry {
+		last := ""
+		for _, f := range out.Items {
+			if f.Zone != last {
+				d.again(f.Zone)
+			}
+			last = f.Zone
+		}
+	}
 	return out, answered(err)
 }
 
 // Take implements server.DNS.
 func (d *dnsAPI) Take(ctx context.Context, r fleet.TakeRequest, dry bool) (fleet.Taken, error) {
 	out, err := d.byHand().Take(ctx, r, dry)
+	if !dry && out.Changed {
+		d.again(out.Zone)
+	}
 	return out, answered(err)
+}
+
+// again has zones listed soon that were changed.
+func (d *dnsAPI) again(zones ...string) {
+	if t := d.term.now(); t != nil {
+		for _, zone := range zones {
+			t.hosts.Again(zone)
+		}
+	}
 }
 
 // answered makes what a zone's provider said an error of the API: one that passes is unavailable,

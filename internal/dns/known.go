@@ -32,18 +32,30 @@ func (w *Watch) Known(ctx context.Context) []ZoneRead {
 	return all
 }
 
-func (r *rounds) known(ctx context.Context) ZoneRead {
+// Again has a zone listed soon: somebody changed it by hand.
+func (w *Watch) Again(domain string) {
+	if r := w.rounds[domain]; r != nil {
+		r.await()
+	}
+}
+
+// await returns what is closed after a listing that begins from now on.
+func (r *rounds) await() <-chan struct{} {
 	done := make(chan struct{})
 	r.mu.Lock()
+	r.waiters = append(r.waiters, done)
+	r.mu.Unlock()
+	r.kick()
+	return done
+}
+
+func (r *rounds) known(ctx context.Context) ZoneRead {
+	r.mu.Lock()
 	asleep := len(r.wishes) == 0 && r.clock().Sub(r.begun) > listedFor || r.begun.IsZero()
-	if asleep {
-		r.waiters = append(r.waiters, done)
-	}
 	r.mu.Unlock()
 	if asleep {
-		r.kick()
 		select {
-		case <-done:
+		case <-r.await():
 		case <-ctx.Done():
 		}
 	}

@@ -368,19 +368,14 @@ func (r *rounds) add(key fleet.ServerKey, out *fleet.HostsRead) {
 
 // now waits for a listing that begins from now on, if the server has hosts in the zone.
 func (r *rounds) now(ctx context.Context, key fleet.ServerKey) error {
-	done := make(chan struct{})
 	r.mu.Lock()
 	_, follows := r.wishes[key]
-	if follows {
-		r.waiters = append(r.waiters, done)
-	}
 	r.mu.Unlock()
 	if !follows {
 		return nil
 	}
-	r.kick()
 	select {
-	case <-done:
+	case <-r.await():
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("zone %s was not listed in time: %w", r.zone.Name, ctx.Err())
