@@ -87,7 +87,7 @@ func TestD4_aTakeShowsBothSidesFirst(t *testing.T) {
 	answering(t, map[string]any{"/v1/dns/take": v})
 	args := []string{"dns", "take", "Acme-eu.kura.test.", "--from", "production"}
 	got, _, err := kuradCommand(t, args...)
-	if err == nil || !strings.Contains(err.Error(), "nothing was changed") || !strings.Contains(got, "owner=production ") || !strings.Contains(got, "becomes") || !strings.Contains(got, "owner=staging") {
+	if err == nil || !strings.Contains(err.Error(), "nothing was changed") || !strings.Contains(got, "owner=production") || strings.Contains(got, "\x1b") || !strings.Contains(got, "becomes") || !strings.Contains(got, "owner=staging") {
 		t.Errorf("%v\n%s", err, got)
 	}
 	if got := ok(t, append(args, "--yes")...); !strings.Contains(got, "taken: host acme-eu.kura.test is owner staging's now, for server acme/eu\n") {
