@@ -47,8 +47,8 @@ type zone struct {
 	finding singleflight.Group
 
 	mu   sync.Mutex
-	is   identity            // as it was found; zero: it is to be found
-	seen map[string][]string // of each kind: ids of the last listing (list.go)
+	is   identity          // as it was found; zero: it is to be found
+	seen map[string]memory // of each kind: the last listing (list.go)
 }
 
 // identity is how Cloudflare names a zone and its account.
@@ -69,7 +69,7 @@ func Open(all []dns.Zone) (map[string]*Zone, error) {
 		if clients[k] == nil {
 			clients[k] = newClient(k.api, source(k.token))
 		}
-		opened[z.Domain] = &Zone{zone: &zone{Zone: z, client: clients[k], seen: map[string][]string{}}}
+		opened[z.Domain] = &Zone{zone: &zone{Zone: z, client: clients[k], seen: map[string]memory{}}}
 	}
 	return opened, nil
 }

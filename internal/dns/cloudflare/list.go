@@ -33,15 +33,22 @@ type kind[T any] struct {
 	is      func(T) (id string, changed time.Time)
 }
 
+// memory is what is remembered of a listing.
+type memory struct {
+	begun time.Time
+	ids   []string
+}
+
 // errMoved says that a listing changed while it was read.
 var errMoved = errors.New("it changed while it was read")
 
 // list reads all there is of a kind.
 func list[T any](ctx context.Context, z *Zone, k kind[T]) ([]T, error) {
 	for try := 1; ; try++ {
+		begun := time.Now()
 		all, err := pages(ctx, z, k)
 		if err == nil {
-			err = confirm(ctx, z, k, all)
+			err = confirm(ctx, z, k, all, begun)
 		}
 		if errors.Is(err, errMoved) && try < listTries && settled(ctx, z.client.settle) {
 			continue
@@ -123,8 +130,9 @@ func pages[T any](ctx context.Context, z *Zone, k kind[T]) ([]T, error) {
 }
 
 // confirm asks for entries by their ids that were there in the last listing and are not in this one.
-// An API that lists nothing, or half, and says that this is all, still knows them.
-func confirm[T any](ctx context.Context, z *Zone, k kind[T], all []T) error {
+// An API that lists nothing, or half, and says that this is all, still knows them. A listing that
+// began before the last one is not measured by it: there may be entries that are newer.
+func confirm[T any](ctx context.Context, z *Zone, k kind[T], all []T, begun time.Time) error {
 	ids := make([]string, len(all))
 	there := make(map[string]bool, len(all))
 	for i, one := range all {
@@ -132,9 +140,12 @@ func confirm[T any](ctx context.Context, z *Zone, k kind[T], all []T) error {
 		there[ids[i]] = true
 	}
 	z.mu.Lock()
-	before := z.seen[k.name]
+	last := z.seen[k.name]
 	z.mu.Unlock()
-	for _, id := range before {
+	if last.begun.After(begun) {
+		return nil
+	}
+	for _, id := range last.ids {
 		if there[id] {
 			continue
 		}
@@ -149,7 +160,9 @@ func confirm[T any](ctx context.Context, z *Zone, k kind[T], all []T) error {
 	}
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	z.seen[k.name] = sample(ids)
+	if !z.seen[k.name].begun.After(begun) {
+		z.seen[k.name] = memory{begun, sample(ids)}
+	}
 	return nil
 }
 

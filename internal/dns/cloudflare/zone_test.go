@@ -160,7 +160,7 @@ func TestD5_aListingThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
 	if l := list1(t, z, dns.Parts{Records: true}); len(l.Records) != 3 || first.Load() != 3 {
 		t.Errorf("%d records after %d tries, want 3 after 3", len(l.Records), first.Load())
 	}
-	z.seen, at = map[string][]string{}, time.Now()
+	z.seen, at = map[string]memory{}, time.Now()
 	first.Store(-10)
 	if _, err := z.List(t.Context(), dns.Parts{Records: true}); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
 		t.Errorf("of one that goes on changing: %v", err)
@@ -185,6 +185,38 @@ func TestD5_aListingThatLacksWhatIsThereIsNotBelieved(t *testing.T) {
 				t.Errorf("%s: %d records after it, want %d", kind, got, n)
 			}
 		}
+	}
+}
+
+func TestD5_aListingIsNotMeasuredByOneThatBeganAfterIt(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int32
+	const one, two = `{"id": "1", "type": "A"}`, `{"id": "1", "type": "A"}, {"id": "2", "type": "A"}`
+	z := answers(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/2"):
+			say(w, 200, `{"success": true, "result": {}}`)
+		case calls.Add(1) == 1: // cut before the second record was made, and late
+			close(arrived)
+			<-release
+			say(w, 200, `{"success": true, "result": [`+one+`], "result_info": {"total_count": 1}}`)
+		default:
+			say(w, 200, `{"success": true, "result": [`+two+`], "result_info": {"total_count": 2}}`)
+		}
+	})
+	late := make(chan error)
+	go func() {
+		_, err := z.List(t.Context(), dns.Parts{Records: true})
+		late <- err
+	}()
+	<-arrived
+	list1(t, z, dns.Parts{Records: true})
+	close(release)
+	if err := <-late; err != nil {
+		t.Error(err)
+	}
+	if ids := z.seen["records"].ids; len(ids) != 2 {
+		t.Errorf("remembered %v, want the listing that began last", ids)
 	}
 }
 
