@@ -225,6 +225,12 @@ func (r *round) readBack(jobs []job) {
 		e := r.effects[j.task]
 		switch is := x.Host(e.Name, e.DNS.Owner); is.Ownership {
 		case fleet.OwnershipOurs:
+			// Beside what was written there is what another wrote meanwhile, though its ownership record may be
+			// in a form that the zone was not told of, and ours be read as if it were about both.
+			if i := slices.IndexFunc(is.Records, func(at fleet.DNSRecord) bool { return !j.wrote(at) }); i >= 0 {
+				is.Detail = "has " + recordText(is.Records[i]) + " of somebody else"
+				r.answers[j.task] = r.takeBack(x, j, is)
+			}
 		case fleet.OwnershipForeign, fleet.OwnershipUnreadable:
 			r.answers[j.task] = r.takeBack(x, j, is)
 		case fleet.OwnershipAbsent, fleet.OwnershipUnknown, fleet.OwnershipNotChecked:
@@ -234,6 +240,11 @@ func (r *round) readBack(jobs []job) {
 			}
 		}
 	}
+}
+
+// wrote reports whether the job created the record.
+func (j job) wrote(record fleet.DNSRecord) bool {
+	return slices.ContainsFunc(j.Posts, func(ours fleet.DNSRecord) bool { return leadsTo(record, ours) })
 }
 
 // takeBack deletes what a job has written beside what is another's.
@@ -246,7 +257,7 @@ func (r *round) takeBack(x *Index, j job, is fleet.HostRead) fleet.Outcome {
 		}
 	}
 	for _, record := range is.Records {
-		if slices.ContainsFunc(j.Posts, func(ours fleet.DNSRecord) bool { return leadsTo(record, ours) }) {
+		if j.wrote(record) {
 			undo.Deletes = append(undo.Deletes, record)
 		}
 	}
@@ -254,6 +265,7 @@ func (r *round) takeBack(x *Index, j job, is fleet.HostRead) fleet.Outcome {
 	if err := r.API.Apply(r.ctx, undo); err != nil {
 		return refuse(fleet.ReasonForeignOwner, text+"and what kurad wrote could not be taken back: "+err.Error())
 	}
+	r.doubt.changed(-len(undo.Deletes))
 	return refuse(fleet.ReasonForeignOwner, text+"what kurad wrote was taken back")
 }
 

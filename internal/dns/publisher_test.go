@@ -328,6 +328,30 @@ func TestD4_whatAnotherWritesInBetweenIsItsOwn(t *testing.T) {
 	}
 }
 
+// Its ownership record may be in a form that the zone was not told of: then ours is the only one that is read.
+func TestD4_whatAnotherWritesInBetweenIsItsOwnInEveryForm(t *testing.T) {
+	for _, txt := range []string{"theirs-a-", "a-theirs.", ""} {
+		z := newRude(t)
+		host := hostOf(1)
+		z.between = func(int) {
+			z.between = nil
+			z.seed("A", host, "192.0.2.9")
+			if txt != "" {
+				z.seedTXT(txt+host, "prod")
+			}
+		}
+		p := z.publisher()
+		expect(t, p.Run(t.Context(), []fleet.Effect{wanted(1, "192.0.2.1")})[0], fleet.ClassRefused, fleet.ReasonForeignOwner, "was taken back")
+		expect(t, p.Run(t.Context(), []fleet.Effect{wanted(1, "192.0.2.1")})[0], fleet.ClassRefused, fleet.ReasonForeignOwner, "")
+		expectOK(t, p.Run(t.Context(), []fleet.Effect{unwanted(1)}))
+		for id, r := range z.records {
+			if !z.others[id] {
+				t.Errorf("TXT %q: of ours there is left %+v", txt, r)
+			}
+		}
+	}
+}
+
 // What no listing of ours shows stands in the way for ever: the API's own words are the answer.
 func TestD4_whatStandsInTheWayUnseenIsSaid(t *testing.T) {
 	z := newRude(t)

@@ -19,6 +19,7 @@ usual_time() {
     terraform) echo "about 3 minutes" ;;
     kube-apiserver) echo "about 4 minutes" ;;
     golangci-lint) echo "about a minute and a half" ;;
+    external-dns) echo "about 3 minutes" ;;
     *) echo "less than a minute" ;;
   esac
 }
@@ -31,6 +32,9 @@ ldflags() {
     *) echo "-s -w" ;;
   esac
 }
+
+# own TOOL: is its program ours, around packages of the module? Then no installed one is the same.
+own() { [[ -f $tools/$1/main.go ]]; }
 
 # fits PROGRAM MODULE VERSION: is PROGRAM built from exactly this version? What the Go linker stamped is asked
 # first; release downloads, which carry no module version, are asked themselves.
@@ -57,7 +61,7 @@ build() (
   trap 'rm -rf "$work"' EXIT
   cp -R "$tools/$tool/." "$work"
   [[ ! -x $work/prepare ]] || (cd "$work" && ./prepare)
-  if ! (cd "$work" && GOWORK=off GOFLAGS='' go build -mod=mod -trimpath -buildvcs=false -ldflags "$(ldflags "$tool" "$version")" -o program "$package"); then
+  if ! (cd "$work" && GOWORK=off GOFLAGS='' GOTOOLCHAIN=auto go build -mod=mod -trimpath -buildvcs=false -ldflags "$(ldflags "$tool" "$version")" -o program "$package"); then
     say "$tool: the build failed, see above; it needs the Go module proxy (go env GOPROXY) and about 3 GB for the Go caches"
     exit 1
   fi
@@ -72,8 +76,9 @@ main() {
     [[ -f $tools/$tool/go.mod ]] || { say "there is no tool named $tool; there are: $(cd "$tools" && echo */ | tr -d /)"; exit 2; }
     package=$(awk '$1 == "tool" { print $2 }' "$tools/$tool/go.mod")
     read -r module version < <(awk '$1 == "require" { print $2, $3 }' "$tools/$tool/go.mod")
+    ! own "$tool" || version+=-$(cksum <"$tools/$tool/main.go" | cut -d ' ' -f 1)
     out=$cache/$tool/$version/$(go env GOOS)_$(go env GOARCH)/$tool
-    installed=$(command -v "$tool" || true)
+    installed=$(own "$tool" || command -v "$tool" || true)
     if [[ ! -x $out && -n $installed ]] && fits "$installed" "$module" "$version"; then
       out=$installed
     elif [[ ! -x $out ]]; then
