@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -106,13 +107,28 @@ func (p *pooling) pass(tasks []int) {
 		}
 		groups[of].members = append(groups[of].members, member{e, key, i})
 	}
-	for _, g := range order {
-		if p.over != nil {
+	for i, g := range order {
+		switch {
+		case p.over != nil:
 			p.fail(g.members, p.over)
-		} else {
+		case p.late():
+			p.fail(g.members, &Error{
+				Class: fleet.ClassTransient, Reason: fleet.ReasonRateLimited, Answered: true,
+				Message: fmt.Sprintf("not begun: the time of one call was enough for %d load balancers of the %d that came together", i, len(order)),
+			})
+		default:
 			p.change(g)
 		}
 	}
+}
+
+// lastBegin is how long before the end of its time a call begins with no further balancer: what
+// it has done is read back.
+const lastBegin = 15 * time.Second
+
+func (p *pooling) late() bool {
+	end, limited := p.ctx.Deadline()
+	return limited && time.Until(end) < lastBegin
 }
 
 // change makes one write of a load balancer, with its new pools made before and the others

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -336,4 +337,36 @@ func TestS5_aKilledJoinOrLeaveConverges(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A call that cannot do all does some to their end, and says so of the others.
+func TestD1_aCallEndsInItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := newRude(t)
+		z.between = func(int) { <-time.After(300 * time.Millisecond) } // the bubble's
+		p := z.joiner()
+		var tasks []fleet.Effect
+		for i := range 200 {
+			tasks = append(tasks, joins(i, "eu"))
+		}
+		done, calls := 0, 0
+		for ; done < len(tasks); calls++ {
+			done = 0
+			within, cancel := context.WithTimeout(t.Context(), time.Minute)
+			for _, o := range p.Run(within, tasks) {
+				if o.Class == fleet.ClassOK {
+					done++
+				} else {
+					expect(t, o, fleet.ClassTransient, fleet.ReasonRateLimited, "not begun: the time of one call was enough for ")
+				}
+			}
+			if within.Err() != nil {
+				t.Fatal("a call was late")
+			}
+			cancel()
+		}
+		if calls != 3 || z.writes != 400 {
+			t.Errorf("%d calls, %d writes", calls, z.writes)
+		}
+	})
 }
