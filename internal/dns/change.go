@@ -1,7 +1,6 @@
 package dns
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -54,12 +53,6 @@ func notOurs(x *Index, e fleet.Effect) fleet.Outcome {
 	case fleet.OwnershipForeign, fleet.OwnershipUnreadable, fleet.OwnershipUnknown:
 		return refuse(fleet.ReasonForeignOwner, e.Name+" "+is.Detail+advice)
 	case fleet.OwnershipOurs, fleet.OwnershipAbsent, fleet.OwnershipNotChecked:
-	}
-	for _, c := range x.Claims(e.Name) {
-		if environment, _, ok := ParseResource(c.TXT.Resource); ok && c.TXT.Owner == e.DNS.Owner && environment != x.environment.Name {
-			return refuse(fleet.ReasonForeignOwner, fmt.Sprintf("%s belongs to environment %s, which has the same owner id %q (%s)%s",
-				e.Name, quoted(environment), e.DNS.Owner, txtNames([]Claim{c}), advice))
-		}
 	}
 	return done()
 }

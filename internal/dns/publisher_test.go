@@ -88,6 +88,18 @@ func TestD4_aHostIsPublishedCorrectedAndWithdrawn(t *testing.T) {
 			z.records[id] = r
 		}
 	}
+	run(wanted(1, "192.0.2.2"), 1)
+	is("A " + host + " 192.0.2.2\n" + txt("a"))
+	for id, r := range z.records { // by hand, where only the form differs
+		if r.Type == "A" {
+			r.Proxied = true
+			z.records[id] = r
+		}
+	}
+	run(wanted(1, "192.0.2.2"), 1)
+	if r := z.find("A", host)[0]; r.Proxied || r.TTL != fleet.RecordTTL {
+		t.Errorf("there is %+v", r)
+	}
 	extra := z.seed("A", host, "192.0.2.77")
 	delete(z.others, extra) // beside ours it is ours
 	run(wanted(1, "192.0.2.2"), 1)
@@ -163,6 +175,12 @@ func TestD4_aHostOfAnotherServerOfOursIsLeft(t *testing.T) {
 		expectOK(t, p.Run(t.Context(), []fleet.Effect{unwanted(1)}))
 		if z.table() != before {
 			t.Error("a host of another server was withdrawn")
+		}
+		old := z.seed("TXT", hostOf(1), TXT{Owner: "kura-staging", Resource: unwanted(1).DNS.Resource}.String())
+		delete(z.others, old) // one of ours, of the old form
+		expectOK(t, p.Run(t.Context(), []fleet.Effect{unwanted(1)}))
+		if is := z.find("A", hostOf(1)); len(is) != 1 {
+			t.Errorf("the record of another server was withdrawn; there is\n%s", z.table())
 		}
 	}
 }
