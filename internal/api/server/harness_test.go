@@ -71,7 +71,7 @@ func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *w
 		}
 	}()
 	w.declarer = declare.New(declare.Config{
-		Records: w.records, View: w.view, Environment: env, Runtimes: w.runtimes, Turns: w.turns, Hosts: w.hosts, Logger: hclog.NewNullLogger(), Now: w.clock.now,
+		Records: w.records, View: w.view, Environment: env, Runtimes: w.runtimes, Turns: w.turns, Hosts: w.hosts, Zones: w.hosts, Logger: hclog.NewNullLogger(), Now: w.clock.now,
 		Render: func(e fleet.Environment, g fleet.Gathered) (fleet.Desired, error) {
 			w.renders.Add(1)
 			return fleet.Render(e, g)

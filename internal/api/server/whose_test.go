@@ -15,7 +15,17 @@ type knownHosts struct {
 	shared map[string]string   // environment by owner id
 	lacks  map[string][]string // by domain
 	asked  int
+	zone   string // that was given, with a token; "": none
 }
+
+func (k *knownHosts) Has(host string) (domain string, token bool) {
+	if k.zone == "" || !strings.HasSuffix(host, "."+k.zone) {
+		return "", false
+	}
+	return k.zone, true
+}
+
+func (k *knownHosts) Domains() []string { return []string{k.zone} }
 
 func (k *knownHosts) Host(_ context.Context, host, _ string) (fleet.HostRead, bool) {
 	k.asked++
@@ -41,16 +51,16 @@ func (k *knownHosts) Lacks(host string) (domain string, missing []string) {
 }
 
 // checks makes the region one that checks whose its hosts are.
-func (w *world) checks(name string) {
+func (w *world) checks(name string) (warnings []fleet.Warning) {
 	w.t.Helper()
-	prev, err := w.records.Region(w.t.Context(), name)
+	r, err := w.client.GetRegion(w.t.Context(), name)
 	w.must(nil, err)
-	next := prev.Value
-	next.DNS = fleet.DNS{Mode: fleet.DNSExternalDNS, OwnerID: "kura-staging"}
-	tx := w.records.Begin()
-	tx.PutRegion(prev, next)
-	w.must(tx.Commit(w.t.Context()))
+	r.DNS = fleet.DNS{Mode: fleet.DNSExternalDNS, OwnerID: "kura-staging"}
+	out, err := w.client.PutRegion(w.t.Context(), r.Region, api.PutOptions{DryRun: true})
+	w.must(nil, err)
+	w.must(w.client.PutRegion(w.t.Context(), r.Region, api.PutOptions{}))
 	w.viewed()
+	return out.Warnings
 }
 
 func TestD3_aDryRunSaysWhoseHostsAre(t *testing.T) {
@@ -73,7 +83,8 @@ func TestD3_aDryRunSaysWhoseHostsAre(t *testing.T) {
 	if got := dry(srv("acme", "eu", "v1")); len(got) != 0 || w.hosts.asked != 0 {
 		t.Errorf("a region that checks nothing: %+v, %d hosts asked for", got, w.hosts.asked)
 	}
-	w.checks("eu")
+	w.hosts.zone = "kura.test"
+	planned := w.checks("eu")
 	want := func(got []fleet.Warning, codes string, words ...string) {
 		t.Helper()
 		var have, text []string
@@ -89,6 +100,7 @@ func TestD3_aDryRunSaysWhoseHostsAre(t *testing.T) {
 			}
 		}
 	}
+	want(planned, "shared_owner zone_token", "is in use by environment \"production\", too (in zone kura.test)")
 	got := dry(srv("acme", "eu", "v1"))
 	want(got, "foreign_host shared_owner zone_token", host+` belongs to "production" of environment "production"`, `owner id "kura-staging" is in use by environment "production"`, "zone kura.test lacks DNS:Edit", "kurad dns take")
 	if got[0].Reason != fleet.ReasonForeignOwner || got[0].Cause != "production" {
