@@ -95,13 +95,13 @@ func printFindings(w io.Writer, list []fleet.Finding) {
 	if len(list) == 0 {
 		return
 	}
-	t := newTable(w, "Host", "Found", "Owner", "Server", "Leads to", "Why")
+	t := newTable(w, "Host", "Found", "Owner", "For", "Leads to", "Why")
 	for _, f := range list {
-		server := ""
+		made := f.Resource // by external-dns it may be another application's
 		if f.Account != "" {
-			server = f.Server().String()
+			made = strings.TrimSuffix(f.Server().String(), "/")
 		}
-		t.AppendRow(table.Row{f.Host, paintFinding(w, f), dash(strings.Join(f.Owners, ", ")), dash(server), dash(strings.Join(f.Contents, "\n")), text.WrapSoft(f.Why, 60)})
+		t.AppendRow(table.Row{f.Host, paintFinding(w, f), dash(strings.Join(f.Owners, ", ")), dash(made), dash(strings.Join(f.Contents, "\n")), text.WrapSoft(f.Why, 60)})
 	}
 	t.Render()
 }
@@ -154,11 +154,11 @@ func dnsSummary(a api.DNSAudit) string {
 
 func dnsPruneCommand() *cobra.Command {
 	var (
-		zone string
-		yes  bool
+		r   fleet.PruneRequest
+		yes bool
 	)
 	c := asks(&cobra.Command{
-		Use:   "prune [--zone ZONE] [--yes]",
+		Use:   "prune [--zone ZONE] [--host HOST] [--yes]",
 		Short: "Delete hosts of this environment that no server wants",
 		Long: "Delete the records and ownership records that are this environment's and that no server wants. What would be\n" +
 			"deleted is shown; with --yes it is deleted, as far as a listing that is made then says the same. What somebody\n" +
@@ -168,12 +168,13 @@ func dnsPruneCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *api.Client, _ []string) error {
 		w := cmd.OutOrStdout()
-		would, err := c.PruneDNS(cmd.Context(), fleet.PruneRequest{Zone: zone}, true)
+		would, err := c.PruneDNS(cmd.Context(), r, true)
 		if err != nil {
 			return err
 		}
 		printFindings(w, would.Items)
 		printUnlisted(w, would.Unreadable)
+		printKept(w, would.Kept)
 		if len(would.Items) == 0 {
 			fmt.Fprintln(w, "there is nothing to delete")
 			return unlisted(would.Unreadable)
@@ -183,9 +184,16 @@ func dnsPruneCommand() *cobra.Command {
 		}
 		return pruneAll(cmd, c, would.Items)
 	})
-	c.Flags().StringVar(&zone, "zone", "", "only this zone, by its domain; by default all")
+	c.Flags().StringVar(&r.Zone, "zone", "", "only this zone, by its domain; by default all")
+	c.Flags().StringArrayVar(&r.Hosts, "host", nil, "only this host; repeatable; by default all")
 	c.Flags().BoolVar(&yes, "yes", false, "delete what is shown; without it nothing is changed")
 	return c
+}
+
+func printKept(w io.Writer, list []fleet.KeptHost) {
+	for _, k := range list {
+		fmt.Fprintf(w, "left alone: %s: %s\n", fleet.Printable(k.Host), fleet.Printable(k.Why))
+	}
 }
 
 // unlisted is the error of zones of which nothing is known.
@@ -219,9 +227,7 @@ func pruneAll(cmd *cobra.Command, c *api.Client, shown []fleet.Finding) error {
 			for _, f := range done.Items {
 				fmt.Fprintf(w, "deleted: %s\n", f.Host)
 			}
-			for _, k := range done.Kept {
-				fmt.Fprintf(w, "left alone: %s: %s\n", k.Host, k.Why)
-			}
+			printKept(w, done.Kept)
 			left = append(left, done.Unreadable...)
 		}
 	}
