@@ -319,7 +319,8 @@ func (p *pooling) fail(members []member, e *Error) {
 func (p *pooling) readBack() {
 	missed := p.over
 	if missed == nil {
-		missed = failure(p.list())
+		l, err := p.API.List(p.ctx, Parts{Balancers: true}) // whose the host is was looked at before
+		p.x, missed = NewIndex(l, p.Zone, p.Environment), failure(err)
 	}
 	for i, e := range p.effects {
 		_, key, _ := ParseResource(e.DNS.Resource)

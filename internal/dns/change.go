@@ -1,8 +1,10 @@
 package dns
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
@@ -21,6 +23,12 @@ func publish(x *Index, e fleet.Effect) (b Batch, _ fleet.Outcome) {
 		return b, no
 	}
 	record, txt := written(x.zone.TXT, e)
+	for label := range strings.SplitSeq(txt.Name, ".") {
+		if len(label) > mostLabel {
+			return b, refuse(fleet.ReasonInvalid, fmt.Sprintf("%s cannot have an ownership record: the first label of %s is longer than %d characters; "+
+				"choose a shorter handle or cluster id, or give the zone a txt-prefix that ends in a dot", e.Name, txt.Name, mostLabel))
+		}
+	}
 	same, others := apart(x.Records(e.Name), func(r fleet.DNSRecord) bool { return r.Type == record.Type })
 	b.Deletes = others
 	b.bring(record, same, func(r fleet.DNSRecord) bool {
@@ -70,6 +78,8 @@ func (b *Batch) bring(want fleet.DNSRecord, are []fleet.DNSRecord, fits func(fle
 	}
 	b.Deletes = append(b.Deletes, slices.Delete(slices.Clone(are), i, i+1)...)
 }
+
+const mostLabel = 63 // bytes (RFC 1035, 2.3.4)
 
 // mostComment is how long a record's comment may be on every plan (Cloudflare's documentation of
 // record attributes).

@@ -447,3 +447,19 @@ func TestS5_aKilledPublisherConverges(t *testing.T) {
 		}
 	}
 }
+
+// A host may be as long as a name can be, and the name of its ownership record is longer.
+func TestD4_aHostTooLongForItsOwnershipRecordIsRefused(t *testing.T) {
+	z := newRude(t)
+	long := wanted(1, "192.0.2.1")
+	long.Name = strings.Repeat("a", 62) + ".kura.test"
+	answers := z.publisher().Run(t.Context(), []fleet.Effect{long, wanted(2, "192.0.2.1")})
+	expect(t, answers[0], fleet.ClassRefused, fleet.ReasonInvalid, "cannot have an ownership record")
+	expectOK(t, answers[1:])
+	if z.batches != 1 {
+		t.Errorf("%d batches", z.batches)
+	}
+	p := z.publisher()
+	p.Zone.TXT.Prefix = "%{record_type}."
+	expectOK(t, p.Run(t.Context(), []fleet.Effect{long}))
+}
