@@ -36,6 +36,7 @@ resource "kura_region" "this" {
   cluster_id = each.value
   hosts      = { public = kura_host_template.public.name }
   readiness  = { path = "/up", timeout = "2s" }
+  dns        = { mode = "managed", owner_id = "kurad-staging", target = "127.0.0.1" }
 
   containers = {
     endpoint = "local"

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/cloudflare"
 )
 
 // cluster is a Kubernetes cluster that is there, with a KuraInstance controller.
@@ -130,6 +131,8 @@ func (g *cluster) variables() map[string]string {
 }
 
 func (g *cluster) zoned() string { return g.zone }
+
+func (g *cluster) cloudflare() *cloudflare.Emulator { return nil }
 
 func (g *cluster) thing() string { return "KuraInstance" }
 

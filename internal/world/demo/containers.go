@@ -2,16 +2,18 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net"
-	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/world"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/cloudflare"
 	"github.com/kurafleet/terraform-provider-kura/internal/world/engine"
 )
 
@@ -23,13 +25,14 @@ type containers struct {
 	tags   []string
 	tls    string
 	ca     string
-	dns    *world.DNS
+	zones  *cloudflare.Emulator
+	token  string // the file of kurad's token for it
 	engine *engine.Engine
 	ports  string
 }
 
 func (g *containers) introduce() string {
-	return "a certificate authority, DNS for " + zone + ", a Podman of its own, kurad for staging"
+	return "a certificate authority, a Cloudflare of its own with the zone " + zone + ", a Podman, kurad for staging"
 }
 
 func (g *containers) open(ctx context.Context, dir string) error {
@@ -41,6 +44,7 @@ func (g *containers) open(ctx context.Context, dir string) error {
 	if g.ports, err = freePorts(portsAtOnce); err != nil {
 		return err
 	}
+	g.token = filepath.Join(dir, "cloudflare.token")
 	if err := g.startWorld(); err != nil {
 		return err
 	}
@@ -68,7 +72,7 @@ const portsAtOnce = 40
 // gives to whoever connects; who takes one before the servers do is got along with (C12).
 func freePorts(n int) (string, error) {
 	for range 100 {
-		first := 20000 + rand.N(10000)
+		first := 20000 + mathrand.N(10000)
 		if free(first, first+n-1) {
 			return fmt.Sprintf("%d-%d", first, first+n-1), nil
 		}
@@ -101,11 +105,14 @@ func (g *containers) startWorld() error {
 		return err
 	}
 	g.ca = files.CA
-	if g.dns, err = world.StartDNS(zone); err != nil {
+	token := rand.Text()
+	if err := os.WriteFile(g.token, []byte(token), 0o600); err != nil {
 		return err
 	}
-	g.dns.SetWildcard(netip.MustParseAddr("127.0.0.1"))
-	return nil
+	g.zones, err = cloudflare.New(cloudflare.Options{
+		Zones: []cloudflare.Zone{{Name: zone}}, Tokens: []cloudflare.Token{{Value: token, Name: "kurad-staging"}},
+	})
+	return err
 }
 
 func (g *containers) close(context.Context, bool) error {
@@ -113,8 +120,8 @@ func (g *containers) close(context.Context, bool) error {
 	if g.engine != nil {
 		errs = append(errs, g.engine.Close())
 	}
-	if g.dns != nil {
-		errs = append(errs, g.dns.Close())
+	if g.zones != nil {
+		errs = append(errs, g.zones.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -123,13 +130,16 @@ func (g *containers) serve() []string {
 	return []string{
 		"--environment", "staging", "--tick", "5s",
 		"--container-endpoint", "local=unix://" + g.engine.Socket() + ",address=127.0.0.1,ports=" + g.ports + ",mounts=" + g.tls,
-		"--resolver", g.dns.Addr(), "--probe-ca", g.ca, "--probe-allow-cidr", "127.0.0.0/8",
+		"--zone", zone + ",cloudflare=" + g.token + ",api=" + g.zones.URL() + ",server=" + g.zones.DNS().Addr(),
+		"--resolver", g.zones.DNS().Addr(), "--probe-ca", g.ca, "--probe-allow-cidr", "127.0.0.0/8",
 	}
 }
 
 func (g *containers) variables() map[string]string { return map[string]string{"tls_dir": g.tls} }
 
 func (g *containers) zoned() string { return zone }
+
+func (g *containers) cloudflare() *cloudflare.Emulator { return g.zones }
 
 func (g *containers) thing() string { return "container" }
 

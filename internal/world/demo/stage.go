@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/world/cloudflare"
 )
 
 // providerVersion is the version under which the built provider lies in the mirror.
@@ -48,6 +50,8 @@ type ground interface {
 	variables() map[string]string
 	// zoned is the zone of the hosts.
 	zoned() string
+	// cloudflare is the provider of the zone; nil: the zone is not the demo's own.
+	cloudflare() *cloudflare.Emulator
 	// thing is what a server is there.
 	thing() string
 	// remove removes it and returns what a person would have typed.

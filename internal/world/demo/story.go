@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
 // server is what `kurad status --output json` says of a server, as far as the story needs it.
@@ -39,7 +41,7 @@ func (v server) id() string {
 
 func story(ctx context.Context, s *stage) error {
 	for _, part := range []func(context.Context, *stage) error{
-		firstPlan, firstApply, theyAnswer, killed, rollOut, broken, healed,
+		firstPlan, firstApply, theyAnswer, shadowed, killed, rollOut, broken, healed,
 	} {
 		if err := part(ctx, s); err != nil {
 			return err
@@ -83,6 +85,58 @@ func theyAnswer(ctx context.Context, s *stage) error {
 		tell("GET %s/up → %s", v.PublishedURL, out)
 	}
 	return nil
+}
+
+// shadowed is what ownership is read for: another environment in the same zone has a name of ours.
+func shadowed(ctx context.Context, s *stage) error {
+	cf := s.ground.cloudflare()
+	if cf == nil {
+		return nil
+	}
+	before, err := s.one(ctx, "acme", "us")
+	if err != nil {
+		return err
+	}
+	host := fleet.HostOf(before.PublishedURL)
+	chapter("Another environment in the zone takes a name: production's external-dns has %s now", host)
+	show(lines(cf.Table(), host))
+	if n := cf.Edit("a-"+host, "TXT", `"heritage=external-dns,external-dns/owner=production,external-dns/resource=ingress/kura/acme"`); n != 1 {
+		return fmt.Errorf("%d ownership records of %s:\n%s", n, host, cf.Table())
+	}
+	var plan string
+	err = wait(ctx, time.Minute, "the plan says whose it is", func() error {
+		if plan, err = s.run(ctx, s.tofu, "plan", "-no-color", "-input=false"); err != nil {
+			return err
+		}
+		if !strings.Contains(plan, "production") {
+			return fmt.Errorf("the plan does not name production:\n%s", plan)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	tell("tofu plan")
+	show(lines(plan, "Warning", host, "production", "No changes"))
+	tell("kurad dns audit")
+	audit, err := s.run(ctx, s.kurad, "dns", "audit")
+	if err == nil || !strings.Contains(audit, "production") {
+		return fmt.Errorf("the audit does not name production: %w", err)
+	}
+	show(audit)
+	if out, err := s.asker.up(ctx, before.PublishedURL); err == nil {
+		tell("the server itself was left alone (%s), and clients are told of its url no more", out)
+	}
+	tell("kurad dns take %s --from production --yes", host)
+	out, err := s.run(ctx, s.kurad, "dns", "take", host, "--from", "production", "--yes")
+	if err != nil {
+		return err
+	}
+	show(out)
+	return wait(ctx, time.Minute, "the name is ours again", func() error {
+		_, err := s.run(ctx, s.kurad, "dns", "audit")
+		return err
+	})
 }
 
 func killed(ctx context.Context, s *stage) error {
