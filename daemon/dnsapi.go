@@ -176,21 +176,22 @@ func answered(err error) error {
 	return &server.Later{Err: &fleet.Error{Code: code, Message: err.Error() + " (" + string(said.Reason) + ")"}, After: said.After}
 }
 
-// Host implements declare.Hosts: by the newest listing, or by a query of its own.
-func (d *dnsAPI) Host(ctx context.Context, host, owner string) (fleet.HostRead, bool) {
+// Host implements declare.Hosts: by the newest listing, or by a query of its own, which also tells
+// of what has come since to a name that was free.
+func (d *dnsAPI) Host(ctx context.Context, host, owner string) (read fleet.HostRead, known bool) {
 	if t := d.term.now(); t != nil {
-		if read, known := t.hosts.Host(host, owner); known {
+		if read, known = t.hosts.Host(host, owner); known && read.Ownership != fleet.OwnershipAbsent {
 			return read, true
 		}
 	}
 	z, ok := d.zones.Of(host)
 	if !ok {
-		return fleet.HostRead{}, false
+		return read, known
 	}
 	begun := time.Now()
 	found, err := d.zones.querier.Read(ctx, z, host)
 	if err != nil {
-		return fleet.HostRead{}, false
+		return read, known
 	}
 	return dns.Judge(host, owner, dns.Listing{Begun: begun, Records: found}, z, d.env), true
 }
