@@ -115,7 +115,13 @@ func sentence(s string) string {
 	return s
 }
 
+// upper writes a text's first letter in upper case, but that of a host, path or key: a name stays
+// as it is.
 func upper(s string) string {
+	first, _, _ := strings.Cut(s, " ")
+	if strings.ContainsAny(strings.TrimRight(first, ".:,"), "./_") {
+		return s
+	}
 	for i, r := range s {
 		return string(unicode.ToUpper(r)) + s[i+len(string(r)):]
 	}

@@ -170,7 +170,10 @@ func (g *containers) nothingLeft(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("podman %s still lists:\n%s", strings.Join(what, " "), out)
 		}
 	}
-	return "podman ps --all: nothing; podman volume ls: nothing", nil
+	if left := g.zones.Table(); left != "" {
+		return "", fmt.Errorf("the zone still has:\n%s", left)
+	}
+	return "podman ps --all: nothing; podman volume ls: nothing; zone " + zone + ": nothing", nil
 }
 
 func (g *containers) hint() string { return "" }
