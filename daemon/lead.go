@@ -170,6 +170,14 @@ func (s *currentTerm) Address(ctx context.Context) (string, error) {
 	return p.URL, nil
 }
 
+// zoneTrouble is what the kurad that leads has of zones.
+func (s *currentTerm) zoneTrouble() (reason fleet.Reason, messages []string) {
+	if t := s.now(); t != nil {
+		return t.hosts.Trouble()
+	}
+	return "", nil
+}
+
 // ObserveNow implements server.Turns.
 func (s *currentTerm) ObserveNow(ctx context.Context, key fleet.ServerKey) error {
 	t := s.now()

@@ -258,7 +258,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 		Logger: log.Named("declare"), Now: time.Now, AliasPeriod: o.aliasPeriod,
 	})
 	d.api, err = server.New(server.Config{
-		Records: d.records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.term, Runtimes: rts, Declare: d.declare, Declared: d.declared, ZoneNames: zs.Domains(), DNSModes: zs.Modes(), DNS: asked,
+		Records: d.records, View: d.view, Environment: env, Tokens: tokens, Turns: &d.term, Runtimes: rts, Declare: d.declare, Declared: d.declared, ZoneNames: zs.Domains(), DNSModes: zs.Modes(), ZoneTrouble: d.term.zoneTrouble, DNS: asked,
 		Leader: &d.term, PeerTLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: peers},
 		Version: version, Logger: log.Named("api"), Audit: d.audit, Now: time.Now,
 	})

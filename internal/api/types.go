@@ -60,7 +60,11 @@ type DaemonCondition struct {
 // ConditionStoreHealthy says whether the store has room; its reasons follow.
 const ConditionStoreHealthy = "StoreHealthy"
 
-// Reasons of StoreHealthy.
+// ConditionZonesUsable says whether the DNS zones that have a token can be listed, and what their
+// tokens lack; the reason is the first zone's. The kurad that leads has it, where it was given zones.
+const ConditionZonesUsable = "ZonesUsable"
+
+// Reasons of StoreHealthy, the first also of ZonesUsable.
 const (
 	ReasonHealthy          fleet.Reason = "Healthy"
 	ReasonNearQuota        fleet.Reason = "NearQuota"

@@ -43,6 +43,7 @@ type world struct {
 	declared *declared
 	declarer *declare.Declarer
 	hosts    *knownHosts
+	zones    *givenZones
 	renders  *atomic.Int64 // how often a server was rendered
 }
 
@@ -57,7 +58,7 @@ func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *w
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, below: below, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &auditMemory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}, hosts: &knownHosts{}, renders: &atomic.Int64{}}
+	w := &world{t: t, below: below, env: env, turns: &turns{}, clock: &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}, logged: &lockedBuffer{}, audit: &auditMemory{}, runtimes: &runtimes{first: 20000, last: 20999}, declared: &declared{}, hosts: &knownHosts{}, zones: &givenZones{}, renders: &atomic.Int64{}}
 	w.records = store.NewRecords(below, env.Name)
 	if err := w.records.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func newWorldOn(t testing.TB, below kv.Store, change ...func(*server.Config)) *w
 		}
 	}()
 	w.declarer = declare.New(declare.Config{
-		Records: w.records, View: w.view, Environment: env, Runtimes: w.runtimes, Turns: w.turns, Hosts: w.hosts, Zones: w.hosts, Logger: hclog.NewNullLogger(), Now: w.clock.now,
+		Records: w.records, View: w.view, Environment: env, Runtimes: w.runtimes, Turns: w.turns, Hosts: w.hosts, Zones: w.zones, Logger: hclog.NewNullLogger(), Now: w.clock.now,
 		Render: func(e fleet.Environment, g fleet.Gathered) (fleet.Desired, error) {
 			w.renders.Add(1)
 			return fleet.Render(e, g)

@@ -246,9 +246,13 @@ func (s *Server) getVersion(ctx context.Context, _ *struct{}) (api.VersionInfo, 
 	leader := api.Leader{Self: s.Leader.Leads()}
 	leader.URL, _ = s.Leader.Address(ctx) // unknown while the store does not answer
 	health, healthy := s.storeHealth(ctx)
+	conditions := []api.DaemonCondition{healthy}
+	if len(s.ZoneNames) > 0 && s.ZoneTrouble != nil && leader.Self {
+		conditions = append(conditions, s.zonesUsable())
+	}
 	return api.VersionInfo{
 		Environment: s.Environment.Name, Suffix: s.Environment.Suffix, Suffixes: s.Environment.Suffixes, Version: s.Version, APIVersion: api.APIVersion, Leader: leader,
-		Store: health, Conditions: []api.DaemonCondition{healthy},
+		Store: health, Conditions: conditions,
 		Capabilities: api.Capabilities{
 			Runtimes:           []fleet.RuntimeKind{fleet.RuntimeContainers, fleet.RuntimeKubernetes},
 			ContainerEndpoints: append([]string{}, s.Runtimes.ContainerEndpoints()...),
@@ -257,6 +261,14 @@ func (s *Server) getVersion(ctx context.Context, _ *struct{}) (api.VersionInfo, 
 			Zones:              append([]string{}, s.ZoneNames...),
 		},
 	}, nil
+}
+
+func (s *Server) zonesUsable() api.DaemonCondition {
+	c := api.DaemonCondition{Type: api.ConditionZonesUsable, Status: fleet.True, Reason: api.ReasonHealthy, Message: "every zone can be used as it was given"}
+	if reason, messages := s.ZoneTrouble(); reason != "" {
+		c.Status, c.Reason, c.Message = fleet.False, reason, strings.Join(messages, "; ")
+	}
+	return c
 }
 
 func (s *Server) getOpenAPI(context.Context, *struct{}) (json.RawMessage, error) {

@@ -58,10 +58,11 @@ type Config struct {
 	Turns       Turns
 	Runtimes    Runtimes
 	Declare     *declare.Declarer
-	Declared    DeclaredProbes  // nil: no declared endpoint is probed
-	DNS         DNS             // nil: this kurad was given no zones
-	ZoneNames   []string        // the domains of those it was given
-	DNSModes    []fleet.DNSMode // what a region's dns.mode may be with them, besides none
+	Declared    DeclaredProbes                  // nil: no declared endpoint is probed
+	DNS         DNS                             // nil: this kurad was given no zones
+	ZoneNames   []string                        // the domains of those it was given
+	DNSModes    []fleet.DNSMode                 // what a region's dns.mode may be with them, besides none
+	ZoneTrouble func() (fleet.Reason, []string) // why zones cannot be used as their tokens should allow; nil: nobody knows
 	Version     string
 	Logger      hclog.Logger
 	Audit       Audit

@@ -15,17 +15,7 @@ type knownHosts struct {
 	shared map[string]string   // environment by owner id
 	lacks  map[string][]string // by domain
 	asked  int
-	zone   string // that was given, with a token; "": none
 }
-
-func (k *knownHosts) Has(host string) (domain string, token bool) {
-	if k.zone == "" || !strings.HasSuffix(host, "."+k.zone) {
-		return "", false
-	}
-	return k.zone, true
-}
-
-func (k *knownHosts) Domains() []string { return []string{k.zone} }
 
 func (k *knownHosts) Host(_ context.Context, host, _ string) (fleet.HostRead, bool) {
 	k.asked++
@@ -83,7 +73,7 @@ func TestD3_aDryRunSaysWhoseHostsAre(t *testing.T) {
 	if got := dry(srv("acme", "eu", "v1")); len(got) != 0 || w.hosts.asked != 0 {
 		t.Errorf("a region that checks nothing: %+v, %d hosts asked for", got, w.hosts.asked)
 	}
-	w.hosts.zone = "kura.test"
+	w.give("kura.test,cloudflare=/etc/token")
 	planned := w.checks("eu")
 	want := func(got []fleet.Warning, codes string, words ...string) {
 		t.Helper()
