@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/dns"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/projection"
 	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
@@ -45,6 +46,7 @@ type options struct {
 	onOrphan   func(fleet.ServerKey)         // before the store has the last word on one
 	tracks     []projection.Track
 	observers  []reconcile.Observer
+	hosts      func(*kurad) *dns.Watch
 	executors  func(*kurad) map[fleet.Executor]reconcile.Executor
 	newPort    func(context.Context, fleet.Gathered, fleet.PortMove) (int, error)
 	log        hclog.Logger
@@ -73,13 +75,19 @@ func (w *world) start(o options) *kurad {
 	if o.executors != nil {
 		executors = o.executors(k)
 	}
+	var hosts reconcile.Hosts
+	if o.hosts != nil {
+		watch := o.hosts(k)
+		hosts = watch
+		k.ended.Go(func() { watch.Run(ctx) })
+	}
 	watcher := readiness.NewWatcher(w.probe, func(key fleet.ServerKey) { k.loop.Kick(key) }, readiness.Pace{})
 	log := o.log
 	if log == nil {
 		log = hclog.NewNullLogger()
 	}
 	k.loop = reconcile.New(reconcile.Config{
-		Environment: w.env, Store: daemonStore{k}, Probes: watcher, Tracks: o.tracks, Observers: o.observers, Executors: executors, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, NewPort: o.newPort, OrphanPeriod: time.Minute, Log: log,
+		Environment: w.env, Store: daemonStore{k}, Probes: watcher, Hosts: hosts, Tracks: o.tracks, Observers: o.observers, Executors: executors, Runtimes: runtimes, Clusters: clusters, Leadership: o.lead, Paused: o.paused, AliasPeriod: o.alias, NewPort: o.newPort, OrphanPeriod: time.Minute, Log: log,
 		ReadFailure: func(err error) fleet.ReadFailure {
 			return fleet.ReadFailure{Reason: fleet.ReasonEndpointUnreachable, Message: err.Error()}
 		},

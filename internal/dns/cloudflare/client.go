@@ -78,6 +78,9 @@ func Open(all []dns.Zone) (map[string]*Zone, error) {
 // what is read for a change uses the share of changes.
 func (z *Zone) Observing() *Zone { return &Zone{zone: z.zone, share: observation} }
 
+// Through has all calls of the zone's token made by t: of tests without sockets.
+func (z *Zone) Through(t http.RoundTripper) { z.client.http.Transport = t }
+
 func newClient(base string, token source) *Client {
 	c := &Client{token: token, budget: newBudget(), within: callWithin, settle: time.Second}
 	c.http = &http.Client{

@@ -30,7 +30,7 @@ func TestD7_10000HostsAtRestTakeUnder12CallsInAnyFiveMinutes(t *testing.T) {
 	const hosts, step = 10_000, 10 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		z, e := emulate(t, func(o *emulator.Options) { o.Socketless = true })
-		z.client.http = e.Client()
+		z.Through(e.Client().Transport)
 		var heard atomic.Int64
 		watch := dns.NewWatch(dns.WatchConfig{
 			Environment: fleet.Environment{Name: "staging", Suffix: "-staging"}, Zones: dns.Zones{z.zone.Zone}, APIs: map[string]dns.API{domain: z.Observing()},

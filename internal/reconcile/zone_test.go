@@ -1,0 +1,176 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/kurafleet/terraform-provider-kura/internal/dns"
+	"github.com/kurafleet/terraform-provider-kura/internal/dns/cloudflare"
+	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/projection"
+	"github.com/kurafleet/terraform-provider-kura/internal/readiness"
+	"github.com/kurafleet/terraform-provider-kura/internal/reconcile"
+	"github.com/kurafleet/terraform-provider-kura/internal/store"
+	emulator "github.com/kurafleet/terraform-provider-kura/internal/world/cloudflare"
+)
+
+// cloud is the zone of a world at an emulated Cloudflare, which kurads publish in.
+type cloud struct {
+	*emulator.Emulator
+	w   *world
+	api *cloudflare.Zone
+}
+
+// cloud makes the region eu publish in kura.test, and returns what a kurad needs for it.
+func (w *world) cloud() (*cloud, options) {
+	w.t.Helper()
+	e, err := emulator.New(emulator.Options{Zones: []emulator.Zone{{Name: "kura.test"}}, Tokens: []emulator.Token{{Value: "secret", Name: "kurad"}}, Socketless: true})
+	w.must(err)
+	token := filepath.Join(w.t.TempDir(), "token")
+	w.must(os.WriteFile(token, []byte("secret\n"), 0o600))
+	zone := dns.Zone{Domain: "kura.test", Name: "kura", Token: token, API: e.URL()}
+	opened, err := cloudflare.Open([]dns.Zone{zone})
+	w.must(err)
+	c := &cloud{Emulator: e, w: w, api: opened["kura.test"]}
+	c.api.Through(e.Client().Transport)
+	tx := w.records.Begin()
+	tx.PutTemplate(store.Versioned[fleet.HostTemplate]{}, fleet.HostTemplate{Name: "global", Pattern: "{account_handle}{env_suffix}.kura.test"})
+	w.commit(tx)
+	w.answers = true // the global host, which is not of one server
+	w.region("eu", func(r *fleet.Region) {
+		r.Hosts.Global, r.Location = "global", &fleet.Location{Latitude: 50.11, Longitude: 8.68}
+		r.DNS = fleet.DNS{Mode: fleet.DNSManaged, OwnerID: "kura-staging", Target: "192.0.2.1"}
+		r.MaxUnsettled = 100
+	})
+	return c, options{
+		tracks: []projection.Track{projection.Records{Environment: w.env.Name}, projection.Balancer{Environment: w.env.Name}},
+		hosts: func(k *kurad) *dns.Watch {
+			return dns.NewWatch(dns.WatchConfig{
+				Environment: w.env, Zones: dns.Zones{zone}, APIs: map[string]dns.API{"kura.test": c.api.Observing()}, Now: time.Now, Log: hclog.NewNullLogger(),
+				Changed: func(key fleet.ServerKey) { k.loop.Kick(key) },
+				Queries: func(ask func(context.Context, dns.Question) fleet.HostRead, changed func(fleet.ServerKey)) dns.Queries {
+					return readiness.NewWatcher(ask, changed, readiness.Pace{})
+				},
+			})
+		},
+		executors: func(*kurad) map[fleet.Executor]reconcile.Executor {
+			publisher := &dns.Publisher{Zone: zone, Environment: w.env, API: c.api}
+			balancers := &dns.Balancers{Zone: zone, Environment: w.env, API: c.api}
+			return map[fleet.Executor]reconcile.Executor{fleet.ExecutorRecords: newTogether(publisher.Run), fleet.ExecutorBalancers: newTogether(balancers.Run)}
+		},
+	}
+}
+
+// together is an executor whose tasks are done by one call.
+type together struct {
+	run func(context.Context, reconcile.Call) fleet.Outcome
+}
+
+func newTogether(run func(context.Context, []fleet.Effect) []fleet.Outcome) together {
+	return together{reconcile.Coalesce(1000, func(ctx context.Context, calls []reconcile.Call) []fleet.Outcome {
+		var effects []fleet.Effect
+		for _, c := range calls {
+			effects = append(effects, c.Task.Effect)
+		}
+		return run(ctx, effects)
+	})}
+}
+
+func (together) Room(fleet.Region, fleet.Task) reconcile.Room {
+	return reconcile.Room{Name: "kura.test", Slots: 1000}
+}
+
+func (x together) Execute(ctx context.Context, c reconcile.Call) fleet.Outcome { return x.run(ctx, c) }
+
+// said is what is said of all servers, by server and condition, with the verdict.
+func (w *world) said(accounts []string) map[string]string {
+	said := map[string]string{}
+	for _, account := range accounts {
+		s := w.status(account)
+		said[account+" verdict"] = fmt.Sprintf("%s/%s", s.Verdict, s.VerdictReason)
+		said[account+" status"] = fmt.Sprintf("%s %s", s.Status, s.PublishedURL)
+		for _, c := range s.Conditions {
+			said[account+" "+string(c.Type)] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
+		}
+	}
+	return said
+}
+
+// An API that is down for an hour, that lists nothing or half of what there is: no record changes, no
+// server says anything but that its zone cannot be read, once, and there is no storm when it is over.
+func TestD5_anHourWithoutAWholeListingChangesNothing(t *testing.T) {
+	for name, fault := range map[string]emulator.Fault{
+		"down":         {Kind: emulator.Unavailable},
+		"hangs":        {Kind: emulator.Hang},
+		"rate limited": {Kind: emulator.RateLimited, Form: emulator.Form10100},
+		"lists none":   {Kind: emulator.EmptyListing},
+		"lists half":   {Kind: emulator.HalfListing},
+		"cuts half":    {Kind: emulator.ShortListing},
+		"no balancers": {Kind: emulator.EmptyListing, Only: "GET balancers"},
+		"half pools":   {Kind: emulator.HalfListing, Only: "GET pools"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(w *world) {
+				c, o := w.cloud()
+				k := w.start(o)
+				defer k.stop()
+				var accounts []string
+				for i := range 20 {
+					accounts = append(accounts, fmt.Sprintf("s%02d", i))
+					w.declare(accounts[i], "v1")
+				}
+				w.until("all are published", 5*time.Minute, func() bool { return w.count("v1") == len(accounts) })
+				w.pass(10 * time.Minute)
+				before, table, commits := w.said(accounts), c.Table(), k.commits.Load()
+				is, changed := before, map[string][]string{}
+				minutes := func(n, most int, what string) {
+					for range n {
+						calls := c.Counters().Total()
+						for range 6 {
+							w.pass(10 * time.Second)
+							now := w.said(accounts)
+							for of, say := range now {
+								if is[of] != say {
+									changed[of] = append(changed[of], say)
+								}
+							}
+							is = now
+						}
+						if d := c.Counters().Total() - calls; d > most {
+							t.Errorf("%d calls in a minute %s", d, what)
+						}
+					}
+				}
+				minutes(15, 12, "at rest")
+				if len(changed) > 0 || k.commits.Load() > commits || k.tries.Load() > 0 {
+					t.Errorf("at rest it says %v, by %d writes and %d", changed, k.commits.Load()-commits, k.tries.Load())
+				}
+				c.Break(fault)
+				minutes(60, 24, "of the fault")
+				if len(changed) == 0 {
+					t.Error("nobody heard of it")
+				}
+				c.Heal()
+				minutes(15, 24, "after it")
+				if c.Table() != table {
+					t.Errorf("there is\n%s\nwas\n%s", c.Table(), table)
+				}
+				for of, says := range changed {
+					if len(says) != 2 || says[1] != before[of] || !strings.HasPrefix(says[0], "Unknown/") {
+						t.Errorf("%s: %s, then %q", of, before[of], says)
+					}
+				}
+				if d := k.commits.Load() - commits; d > int64(3*len(accounts)) || k.tries.Load() > 0 {
+					t.Errorf("%d writes of %d servers, and %d", d, len(accounts), k.tries.Load())
+				}
+			})
+		})
+	}
+}
