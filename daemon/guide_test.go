@@ -75,10 +75,9 @@ func TestD6_theGuideOfHostsDoesWhatItSays(t *testing.T) {
 		}
 		var out string
 		var err error
-		switch args := strings.Fields(step.command); {
-		case args[0] == "kurad":
+		if args := strings.Fields(step.command); args[0] == "kurad" {
 			out, _, err = kuradCommand(t, args[1:]...)
-		default:
+		} else {
 			out = put(pattern[1], args[1] == "plan")
 		}
 		if exitCode(err) != step.code {
