@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/api"
+	"github.com/kurafleet/terraform-provider-kura/internal/api/server"
+	"github.com/kurafleet/terraform-provider-kura/internal/dns"
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 	"github.com/kurafleet/terraform-provider-kura/internal/world/cloudflare"
 )
@@ -140,5 +144,29 @@ func TestD5_aZoneThatDoesNotAnswerIsNoCleanOne(t *testing.T) {
 	_, err = p.client.PruneDNS(t.Context(), fleet.PruneRequest{Zone: "kura.test", Hosts: []string{"old-eu.kura.test"}}, false)
 	if code := fleet.CodeOf(err); err == nil || code != fleet.CodeConflict && code != fleet.CodeUnavailable || !strings.Contains(err.Error(), "kura.test") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What passes is unavailable, and says when to come back; what somebody has to remove is a conflict.
+func TestG8_whatAZonesProviderSaysIsAProblemOfItsKind(t *testing.T) {
+	for reason, c := range map[fleet.Reason]struct {
+		said dns.Error
+		code fleet.Code
+	}{
+		fleet.ReasonRateLimited:     {dns.Error{Class: fleet.ClassTransient, After: time.Minute}, fleet.CodeUnavailable},
+		fleet.ReasonZoneUnreachable: {dns.Error{Class: fleet.ClassTransient}, fleet.CodeUnavailable},
+		fleet.ReasonDrifted:         {dns.Error{Class: fleet.ClassRefused, NotFound: true}, fleet.CodeUnavailable},
+		fleet.ReasonZoneForbidden:   {dns.Error{Class: fleet.ClassRefused}, fleet.CodeConflict},
+		fleet.ReasonQuotaExceeded:   {dns.Error{Class: fleet.ClassRefused}, fleet.CodeConflict},
+	} {
+		c.said.Reason, c.said.Message = reason, "the provider's words"
+		err := answered(fmt.Errorf("list zone kura.test: %w", &c.said))
+		later, ok := errors.AsType[*server.Later](err)
+		if fleet.CodeOf(err) != c.code || !ok || later.After != c.said.After || err.Error() != "list zone kura.test: the provider's words ("+string(reason)+")" {
+			t.Errorf("%s: %v, code %s", reason, err, fleet.CodeOf(err))
+		}
+	}
+	if own := fleet.Errorf(fleet.CodeNotFound, "no such zone"); answered(own) != error(own) || answered(nil) != nil {
+		t.Error("an error of kurad's own becomes another")
 	}
 }
