@@ -38,6 +38,8 @@
 //     TestD2_aQuotaStopsNobodyElse, TestD2_whatIsWrongWithAllIsAskedOnce; the same at Cloudflare's rules:
 //     TestD7_500changesAtCloudflare, TestD1_joinsAndLeavesAtCloudflare
 //   - half a listing changes nothing until it is confirmed: TestD5_halfAListingIsNone
+//   - what somebody asks for (ByHand) is decided by a listing of its own and by what is wanted after it began, and repeated it
+//     changes nothing more: TestD6_aPruneDeletesWhatIsOursAndUnwantedNow, TestD4_aTakeByHandIsOfWhatAServerWants
 //   - killed after any call, the next try comes to the same: TestS5_aKilledPublisherConverges,
 //     TestS5_aKilledJoinOrLeaveConverges, TestS5_killedAfterEachEffectAtCloudflare
 package dns

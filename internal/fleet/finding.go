@@ -92,7 +92,7 @@ type ZoneAudit struct {
 
 // PruneRequest names what is to be deleted of what is ours and wanted by nobody.
 type PruneRequest struct {
-	// Zone is a domain; empty, of a dry run only: all.
+	// Zone is a domain; empty: all that were given with a token.
 	Zone string `json:"zone,omitempty"`
 	// Hosts are those to delete; empty, of a dry run only: all.
 	Hosts []string `json:"hosts,omitempty"`

@@ -14,6 +14,8 @@
 //     before its answer leaves; while that cannot be, nothing is changed (TestAudit_…).
 //   - An acknowledged write is seen by every read after it; a 404 is linearizable
 //     (TestG1_aReadSeesTheWriteBeforeIt).
+//   - Only the kurad that leads changes a DNS zone: a follower passes the call on, or says that it was not answered
+//     (TestG2_aFollowerLeavesZonesToTheLeader).
 //   - Nothing a client sends makes kurad keep an unbounded amount of anything, or for an
 //     unbounded time. What is bounded, see below.
 //
