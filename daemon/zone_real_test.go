@@ -3,10 +3,7 @@
 package main
 
 import (
-	"crypto/rand"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,8 +23,7 @@ type zoned struct {
 func newZoned(t *testing.T) zoned {
 	t.Helper()
 	cf, err := cloudflare.New(cloudflare.Options{
-		Zones:  []cloudflare.Zone{{Name: zoneTested, Plan: cloudflare.PlanEnterprise}},
-		Tokens: []cloudflare.Token{{Value: rand.Text(), Name: "nobody"}},
+		Zones: []cloudflare.Zone{{Name: zoneTested, Plan: cloudflare.PlanEnterprise}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -43,15 +39,11 @@ func newZoned(t *testing.T) zoned {
 // flags give the zone to a kurad, with a token of that name.
 func (z zoned) flags(token string) []string {
 	z.t.Helper()
-	value := rand.Text()
-	z.SetToken(cloudflare.Token{Value: value, Name: token})
-	file := filepath.Join(z.t.TempDir(), "cloudflare.token")
-	if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
+	flags, err := z.Give(z.t.TempDir(), zoneTested, token)
+	if err != nil {
 		z.t.Fatal(err)
 	}
-	return []string{
-		"--zone", zoneTested + ",cloudflare=" + file + ",api=" + z.URL() + ",server=" + z.DNS().Addr(), "--resolver", z.DNS().Addr(),
-	}
+	return flags
 }
 
 // touched are the names of the records that a token changed.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
+	"github.com/kurafleet/terraform-provider-kura/internal/world/cloudflare"
 )
 
 // example returns the text of example files, one after the other.
@@ -71,7 +72,20 @@ func TestAccExamples_areAppliedReadAndImportedAsTheyAre(t *testing.T) {
 // The demo's configuration, in which the endpoint has another name and the connection
 // comes from the environment.
 func TestAccExamples_theDemoIsPlannedAppliedAndDestroyed(t *testing.T) {
-	k, c := startKurad(t), newCLI(t)
+	zones, err := cloudflare.New(cloudflare.Options{Zones: []cloudflare.Zone{{Name: "kura.test"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := zones.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	given, err := zones.Give(t.TempDir(), "kura.test", "kurad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, c := startKurad(t, given...), newCLI(t)
 	k.image(t, "v1", "v2")
 	t.Setenv(envEndpoint, k.endpoint)
 	t.Setenv(envTokenFile, filepath.Join(k.data, "token"))
@@ -92,6 +106,9 @@ func TestAccExamples_theDemoIsPlannedAppliedAndDestroyed(t *testing.T) {
 	c.destroy()
 	if err := k.nothingLeft(); err != nil {
 		t.Error(err)
+	}
+	if left := zones.Table(); left != "" {
+		t.Errorf("the zone still has:\n%s", left)
 	}
 }
 

@@ -38,11 +38,12 @@ type kurad struct {
 
 // startKurad starts a daemon for staging. When the test ends the daemon must end in
 // order, and no container or volume may be left.
-func startKurad(t *testing.T) *kurad {
+func startKurad(t *testing.T, flags ...string) *kurad {
 	t.Helper()
 	requireCLI(t)
 	k := &kurad{outside: theOutside(t), t: t, data: t.TempDir()}
 	k.runtime = []string{"--container-endpoint", "edge=unix://" + k.engine.Socket() + ",address=127.0.0.1,ports=" + k.ports + ",mounts=" + filepath.Dir(k.files.CA)}
+	k.runtime = append(k.runtime, flags...)
 	return k.begin()
 }
 

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -26,7 +24,7 @@ type containers struct {
 	tls    string
 	ca     string
 	zones  *cloudflare.Emulator
-	token  string // the file of kurad's token for it
+	given  []string // flags of kurad for it
 	engine *engine.Engine
 	ports  string
 }
@@ -44,8 +42,7 @@ func (g *containers) open(ctx context.Context, dir string) error {
 	if g.ports, err = freePorts(portsAtOnce); err != nil {
 		return err
 	}
-	g.token = filepath.Join(dir, "cloudflare.token")
-	if err := g.startWorld(); err != nil {
+	if err := g.startWorld(dir); err != nil {
 		return err
 	}
 	err = progress("starting Podman with a root and a socket of its own", func() (err error) {
@@ -72,7 +69,7 @@ const portsAtOnce = 40
 // gives to whoever connects; who takes one before the servers do is got along with (C12).
 func freePorts(n int) (string, error) {
 	for range 100 {
-		first := 20000 + mathrand.N(10000)
+		first := 20000 + rand.N(10000)
 		if free(first, first+n-1) {
 			return fmt.Sprintf("%d-%d", first, first+n-1), nil
 		}
@@ -91,7 +88,7 @@ func free(first, last int) bool {
 	return true
 }
 
-func (g *containers) startWorld() error {
+func (g *containers) startWorld(dir string) error {
 	ca, err := world.NewCA()
 	if err != nil {
 		return err
@@ -105,13 +102,10 @@ func (g *containers) startWorld() error {
 		return err
 	}
 	g.ca = files.CA
-	token := rand.Text()
-	if err := os.WriteFile(g.token, []byte(token), 0o600); err != nil {
+	if g.zones, err = cloudflare.New(cloudflare.Options{Zones: []cloudflare.Zone{{Name: zone}}}); err != nil {
 		return err
 	}
-	g.zones, err = cloudflare.New(cloudflare.Options{
-		Zones: []cloudflare.Zone{{Name: zone}}, Tokens: []cloudflare.Token{{Value: token, Name: "kurad-staging"}},
-	})
+	g.given, err = g.zones.Give(dir, zone, "kurad-staging")
 	return err
 }
 
@@ -127,12 +121,11 @@ func (g *containers) close(context.Context, bool) error {
 }
 
 func (g *containers) serve() []string {
-	return []string{
+	return append([]string{
 		"--environment", "staging", "--tick", "5s",
 		"--container-endpoint", "local=unix://" + g.engine.Socket() + ",address=127.0.0.1,ports=" + g.ports + ",mounts=" + g.tls,
-		"--zone", zone + ",cloudflare=" + g.token + ",api=" + g.zones.URL() + ",server=" + g.zones.DNS().Addr(),
-		"--resolver", g.zones.DNS().Addr(), "--probe-ca", g.ca, "--probe-allow-cidr", "127.0.0.0/8",
-	}
+		"--probe-ca", g.ca, "--probe-allow-cidr", "127.0.0.0/8",
+	}, g.given...)
 }
 
 func (g *containers) variables() map[string]string { return map[string]string{"tls_dir": g.tls} }
