@@ -57,6 +57,7 @@ type Index struct {
 	resources   map[string][]string
 	owners      map[string]map[string]bool // other environments by owner id; true: by a resource
 	pools       map[string]Pool            // by id
+	poolUsers   map[string][]Balancer      // by the pool's id
 	poolNames   map[string]string          // id by name
 }
 
@@ -66,7 +67,7 @@ func NewIndex(l Listing, z Zone, e fleet.Environment) *Index {
 	x := &Index{
 		zone: z, environment: e, begun: l.Begun,
 		records: map[string][]fleet.DNSRecord{}, claims: map[string][]Claim{}, delegations: map[string][]fleet.DNSRecord{},
-		balancers: map[string][]Balancer{}, resources: map[string][]string{}, owners: map[string]map[string]bool{}, pools: map[string]Pool{}, poolNames: map[string]string{},
+		balancers: map[string][]Balancer{}, resources: map[string][]string{}, owners: map[string]map[string]bool{}, pools: map[string]Pool{}, poolUsers: map[string][]Balancer{}, poolNames: map[string]string{},
 	}
 	for _, r := range l.Records {
 		r.Name = canonical(r.Name)
@@ -82,6 +83,9 @@ func NewIndex(l Listing, z Zone, e fleet.Environment) *Index {
 	for _, b := range l.Balancers {
 		b.Name = canonical(b.Name)
 		x.balancers[b.Name] = append(x.balancers[b.Name], b)
+		for _, id := range b.Pools {
+			x.poolUsers[id] = append(x.poolUsers[id], b)
+		}
 	}
 	for _, p := range l.Pools {
 		x.pools[p.ID] = p

@@ -50,6 +50,15 @@ func (x *Index) Pool(host, owner string, key fleet.ServerKey) fleet.PoolRead {
 			r.Drift = fmt.Sprintf("the pool %s has not exactly one origin with its own Host header, or is disabled", shown(p.Name))
 		}
 	}
+	if r.Is != nil {
+		for _, b := range x.poolUsers[p.ID] {
+			if b.Name != host && b.Description == BalancerOf(x.environment.Name, key.Account) {
+				r.Elsewhere = append(r.Elsewhere, b.Name)
+			}
+		}
+		slices.Sort(r.Elsewhere)
+		r.Elsewhere = slices.Compact(r.Elsewhere)
+	}
 	for _, b := range x.balancers[host] {
 		if r.Foreign == "" {
 			r.Joined = r.Is != nil && slices.Contains(b.Pools, p.ID)

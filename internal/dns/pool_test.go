@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,5 +84,23 @@ func TestD1_descriptionsSayWhoseTheyAre(t *testing.T) {
 		if environment, key, ok := ParseResource(s); ok {
 			t.Errorf("%q is that of %q %v", s, environment, key)
 		}
+	}
+}
+
+// A pool that the load balancer of another host of the account has is found there, and by no name
+// that somebody else gave one.
+func TestH8_aPoolIsFoundWhereTheGlobalHostWas(t *testing.T) {
+	eu := DeclaredPool("staging", acmeEU, fleet.DNSChange{Origin: "acme-eu-staging." + domain})
+	eu.ID = "1"
+	var all []Balancer
+	for _, name := range []string{"now", "before", "foreign"} {
+		b := DeclaredBalancer("staging", "acme", name+"-staging."+domain, []Pool{eu})
+		b.ID = name
+		all = append(all, b)
+	}
+	all[2].Description = "by hand"
+	got := NewIndex(Listing{Begun: read, Pools: []Pool{eu}, Balancers: all}, Zone{Domain: domain}, staging(t)).Pool("now-staging."+domain, "us", acmeEU)
+	if want := []string{"before-staging." + domain}; !got.Joined || !slices.Equal(got.Elsewhere, want) {
+		t.Errorf("got %+v, want it elsewhere at %v", got, want)
 	}
 }

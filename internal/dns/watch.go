@@ -266,7 +266,7 @@ func newsOf(read fleet.HostsRead) string {
 		fmt.Fprintln(&b, host, r.Ownership, r.Owners, r.Resource, r.Records, r.Begun.IsZero(), reason(r.Failure))
 	}
 	p := read.Pool
-	fmt.Fprintln(&b, p.Host, p.Joined, p.Foreign, p.Drift, p.Begun.IsZero(), reason(p.Failure))
+	fmt.Fprintln(&b, p.Host, p.Joined, p.Foreign, p.Elsewhere, p.Drift, p.Begun.IsZero(), reason(p.Failure))
 	if p.Is != nil {
 		fmt.Fprintln(&b, *p.Is)
 	}

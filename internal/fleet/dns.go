@@ -120,7 +120,10 @@ type PoolRead struct {
 	Joined  bool       // the balancer is ours and has the pool, as read back (R2)
 	Is      *DNSChange // the pool as it is; nil: there is none of ours
 	Foreign string     // whose the balancer, the pool or a record of the host is; "": nobody else's
-	Drift   string     // what of the balancer is not as declared, in words; "": nothing
-	Begun   time.Time
-	Failure *ReadFailure
+	// Elsewhere are other hosts whose load balancer of the account has the pool, too, sorted: its
+	// global host was another.
+	Elsewhere []string
+	Drift     string // what of the balancer is not as declared, in words; "": nothing
+	Begun     time.Time
+	Failure   *ReadFailure
 }

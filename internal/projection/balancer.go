@@ -33,15 +33,25 @@ func (b Balancer) Look(in Input) View {
 		Revision: fmt.Sprintf("%s %+v", host, want), Begun: read.Begun, Failure: read.Failure,
 		Cause: fleet.CauseHosts, Advisory: !in.globalRequired(),
 	}
+	leave := func(hosts ...string) {
+		for _, host := range hosts {
+			v.Steps = append(v.Steps, fleet.Effect{Kind: fleet.TaskLeave, Name: host, DNS: want})
+			v.Differs = append(v.Differs, "our pool is in the load balancer of "+host)
+		}
+	}
 	foreign := read.Foreign != "" && in.rule(RuleD1Foreign)
 	if in.Intent.Deleting != nil || host == "" {
-		if v.Gone = foreign || !read.Joined && read.Is == nil; !v.Gone {
-			v.Steps = []fleet.Effect{{Kind: fleet.TaskLeave, Name: read.Host, DNS: want}}
-			v.Differs = []string{"our pool is in the load balancer of " + read.Host}
+		leave(read.Elsewhere...)
+		if !foreign && (read.Joined || read.Is != nil) {
+			leave(read.Host)
 		}
+		v.Gone = len(v.Steps) == 0
 		return v
 	}
 	differs := poolDiffers(read, want)
+	if differs == "" && len(in.Prev.Aliases) == 0 { // the account had another global host
+		leave(read.Elsewhere...)
+	}
 	if differs != "" && due && !foreign {
 		v.Steps = []fleet.Effect{{Kind: fleet.TaskJoin, Name: host, DNS: want}}
 		v.Differs = []string{differs}

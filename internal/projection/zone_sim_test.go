@@ -12,8 +12,9 @@ import (
 // zoneWorld is a zone of the model, and what was seen of it.
 type zoneWorld struct {
 	records  map[string]zoneRecord
-	joined   string // where our pool leads to; "": there is none
-	taken    bool   // the load balancer of the global host is somebody else's
+	joined   string   // where our pool leads to; "": there is none
+	taken    bool     // the load balancer of the global host is somebody else's
+	left     []string // hosts whose load balancer has our pool, too
 	denies   map[fleet.TaskKind]fleet.Reason
 	pending  [2]*fleet.Task
 	listing  map[string]fleet.HostRead
@@ -83,6 +84,7 @@ func (s *sim) list() {
 		s.poolRead.Joined = true
 	}
 	if s.joined != "" {
+		s.poolRead.Elsewhere = s.left
 		s.poolRead.Is = &fleet.DNSChange{Pool: "kura_staging_acme_eu", Origin: s.joined}
 	}
 }
@@ -154,7 +156,11 @@ func (s *sim) zoneEffect(task fleet.Task) fleet.Reason {
 		}
 		s.joined = task.DNS.Origin
 	case fleet.TaskLeave:
-		s.joined = ""
+		if i := slices.Index(s.left, task.Name); i >= 0 {
+			s.left = slices.Delete(slices.Clone(s.left), i, i+1)
+		} else {
+			s.joined = ""
+		}
 	}
 	return ""
 }
@@ -335,7 +341,8 @@ func (x *explorer) checkZone(s *sim, in Input, out Output) {
 				fail(deleting || pool.Foreign != "", "our pool joins what is not ours, or for nobody")
 				fail(st.PublishedURL == "" && (!in.Seen.Endpoint.Ready || st.ConvergedAt == nil || !ours && in.Seen.Hosts[in.Desired.Hosts.Public].Ownership != fleet.OwnershipOurs), "our pool joins before its endpoint answers")
 			case fleet.TaskLeave:
-				fail(!deleting || pool.Foreign != "", "our pool leaves, and is wanted")
+				elsewhere := slices.Contains(pool.Elsewhere, task.Name)
+				fail(!elsewhere && (!deleting || pool.Foreign != ""), "our pool leaves, and is wanted")
 			}
 		}
 	}

@@ -250,3 +250,26 @@ func TestD4_aRegionThatIsPublishedOtherwiseIsLeftAlone(t *testing.T) {
 		t.Errorf("%s, with %v", out.Status.Status, out.Status.Tracks)
 	}
 }
+
+// The load balancer of the account's former global host keeps the pool as long as the former hosts
+// are routed; and one that goes leaves both.
+func TestH8_thePoolLeavesTheFormerGlobalHost(t *testing.T) {
+	former := []string{"acme-before.kura.test"}
+	p := play(t, settledOn(balanced))
+	until := p.now.Add(time.Hour)
+	p.left, p.status.Aliases = former, []fleet.Alias{{Host: "before-eu.kura.test", Until: &until}}
+	p.pass(30*time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "")
+	if len(p.left) != 1 {
+		t.Error("it is left before its time")
+	}
+	p.pass(time.Hour).is(fleet.StatusActive, fleet.VerdictConverged, "").zoneIs(map[string]zoneRecord{firstHost: ourRecord}, firstHost)
+	if len(p.left) != 0 {
+		t.Error("it is not left")
+	}
+	at := p.now
+	p.left, p.intent.Deleting = former, &at
+	p.pass(time.Hour).zoneIs(nil, "")
+	if len(p.left) != 0 || !p.removed {
+		t.Errorf("left %v, removed %v", p.left, p.removed)
+	}
+}
