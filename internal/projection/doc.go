@@ -9,8 +9,8 @@
 //	Project  look at the observation                                  runtime.go, containers.go, kube.go
 //	  │      bookkeeping: a new key, outcomes of tasks, what a plan     rules.go, books.go, answers.go,
 //	  │      lives through, what was seen, what a controller has shown  deployment.go, kube_rollout.go
-//	  │      the rules in the order of P1                               rules.go, endpoint.go
-//	  │      what is pursued beside what runs                           track.go, books.go
+//	  │      the rules in the order of P1                               rules.go, endpoint.go, ownership.go
+//	  │      what is pursued beside what runs                           track.go, books.go, records.go, balancer.go
 //	  │      holds, due times                                           project.go, clock.go
 //	  ▼
 //	Plan     nothing, or the steps that bring the server nearer         plan.go, containers.go, kube.go
