@@ -122,7 +122,7 @@ func TestD5_anHourWithoutAWholeListingChangesNothing(t *testing.T) {
 				k := w.start(o)
 				defer k.stop()
 				var accounts []string
-				for i := range 20 {
+				for i := range 10 {
 					accounts = append(accounts, fmt.Sprintf("s%02d", i))
 					w.declare(accounts[i], "v1")
 				}
@@ -133,8 +133,8 @@ func TestD5_anHourWithoutAWholeListingChangesNothing(t *testing.T) {
 				minutes := func(n, most int, what string) {
 					for range n {
 						calls := c.Counters().Total()
-						for range 6 {
-							w.pass(10 * time.Second)
+						for range 3 {
+							w.pass(20 * time.Second)
 							now := w.said(accounts)
 							for of, say := range now {
 								if is[of] != say {
@@ -173,4 +173,81 @@ func TestD5_anHourWithoutAWholeListingChangesNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// D0, D2: what is declared while the API is down is done by the runtime, and what leads there follows.
+func TestD2_whatIsDeclaredWhileTheAPIIsDownIsDoneAndRecordsFollow(t *testing.T) {
+	virtual(t, func(w *world) {
+		c, o := w.cloud()
+		k := w.start(o)
+		defer k.stop()
+		for i := range 10 {
+			w.declare(fmt.Sprintf("s%02d", i), "v1")
+		}
+		w.until("all are published", 5*time.Minute, func() bool { return w.count("v1") == 10 })
+		c.Break(emulator.Fault{Kind: emulator.Unavailable})
+		w.pass(5 * time.Minute)
+		w.declare("s00", "v2")
+		w.declare("new", "v1")
+		w.destroy("s01")
+		runs := func(account, tag string) bool {
+			boxes := w.engine().of(account)
+			return len(boxes) == 1 && boxes[0].State == fleet.ContainerRunning && strings.HasSuffix(boxes[0].Image, ":"+tag)
+		}
+		w.until("they run as declared", time.Minute, func() bool { return runs("s00", "v2") && runs("new", "v1") })
+		w.pass(10 * time.Minute)
+		if len(w.engine().of("s01")) != 1 || w.status("new").Status == fleet.StatusActive {
+			t.Errorf("s01 has %v before its records went; new is %s", w.engine().of("s01"), w.status("new").Status)
+		}
+		w.until("what cannot be withdrawn from goes all the same", 6*time.Minute, func() bool { return len(w.engine().of("s01")) == 0 })
+		w.pass(40 * time.Minute)
+		if n := len(c.Records("s01-eu-staging.kura.test", "A")); n != 1 {
+			t.Errorf("there are %d records of s01", n)
+		}
+		c.ResetCounters()
+		c.Heal()
+		w.until("all is as declared", 5*time.Minute, func() bool { return w.converged("s00", "v2") && w.converged("new", "v1") && w.gone("s01") })
+		if is := c.Counters(); strings.Contains(c.Table(), "s01") || is.Total() > 60 || is.Limited > 0 {
+			t.Errorf("after %s there is\n%s", is, c.Table())
+		}
+	})
+}
+
+// A fleet that comes at once needs more calls than its token has in five minutes: nobody is told that
+// it calls too often, each balancer is written once, and nothing of it fails meanwhile.
+func TestD7_aFleetThatComesAtOnceKeepsToTheBudget(t *testing.T) {
+	virtual(t, func(w *world) {
+		const n = 50
+		c, o := w.cloud()
+		c.SetLimit(emulator.Limit{Calls: 150}) // of which kurad takes 90 for changes
+		k := w.start(o)
+		defer k.stop()
+		for i := range n {
+			w.declare(fmt.Sprintf("s%03d", i), "v1")
+		}
+		w.until("all converge", 15*time.Minute, func() bool { return w.count("v1") == n })
+		is := c.Counters()
+		if is.Limited > 0 || is.Calls["POST batch"] > n*2/200+2 || is.Calls["POST balancers"] != n || is.Calls["POST pools"] != n {
+			t.Errorf("%d calls beyond the limit, of %s", is.Limited, is)
+		}
+		for host, writes := range is.Writes {
+			if writes > 2 {
+				t.Errorf("the balancer %s was written %d times", host, writes)
+			}
+		}
+		for i := range n {
+			if s := w.status(fmt.Sprintf("s%03d", i)); s.Tracks[fleet.TrackBalancer] != nil && s.Tracks[fleet.TrackBalancer].Refusal != nil || w.events(fmt.Sprintf("s%03d", i), "Failed") > 0 {
+				t.Errorf("s%03d was refused: %+v", i, s.Tracks[fleet.TrackBalancer].Refusal)
+			}
+		}
+		w.pass(10 * time.Minute)
+		c.ResetCounters()
+		w.region("eu", func(r *fleet.Region) { r.DNS.Target = "192.0.2.2" })
+		w.until("all lead elsewhere", 10*time.Minute, func() bool {
+			return w.count("v1") == n && strings.Count(c.Table(), "A 192.0.2.2 ") == n
+		})
+		if is := c.Counters(); is.Limited > 0 || is.Calls["POST batch"] > n/200+1 || is.Total() > 20 {
+			t.Errorf("%d records led elsewhere by %s", n, is)
+		}
+	})
 }
