@@ -42,6 +42,9 @@
 //     time says when (the same two)
 //   - a track makes no difference to what runs, nor that to a track, but for the order of P18
 //     and what has settled (TestExploration_everyStateHeals, with a toy track)
+//   - no step is for a host or load balancer that was read as somebody else's; what is withdrawn
+//     is the server's own and wanted by nobody; what leads to a server goes before it, unless
+//     stall_after passes (TestExploration_everyStateHeals, with a zone)
 //   - each rule matters: to drop any one is noticed (TestExploration_noticesEveryDroppedRule)
 //   - what decided can be traced, and a trace changes nothing
 //     (TestTrace_namesTheRuleThatDecidedAndWhatItFound)
