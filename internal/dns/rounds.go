@@ -126,7 +126,7 @@ func (r *rounds) pace() time.Duration {
 			break
 		}
 	}
-	return steady + rand.N(steady/10) //nolint:gosec // only so that kurads of one account do not list together
+	return steady + rand.N(steady/10) // so that kurads of one account do not list together
 }
 
 // set says what is read of a server in this zone; without hosts nothing is.
