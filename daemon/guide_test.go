@@ -37,7 +37,7 @@ func TestD6_theGuideOfHostsDoesWhatItSays(t *testing.T) {
 	p, cf := inZone(t, func(cf *cloudflare.Emulator) {
 		seedHost(t, cf, "kura-production", "kura-production/eu/acme", host)
 		seedHost(t, cf, "kura-production", "kura-production/eu/acme", theirs)
-		seedHost(t, cf, "kura-staging", "ingress/kura/acme", stale)
+		seedHost(t, cf, "kura-staging", "ingress/kura/kura-acme-eu", stale)
 	})
 	put := func(pattern string, dry bool) string {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestD6_theGuideOfHostsDoesWhatItSays(t *testing.T) {
 		{"tofu plan", 0, []string{"server acme/eu moves from acme-of-eu-staging.kura.test to " + host, host + ` belongs to "kura-production" of environment "production"`}},
 		{"tofu apply", 0, nil},
 		{"kurad status", 0, []string{"acme/eu"}},
-		{"kurad dns prune --zone kura.test", exitError, []string{stale, "ingress/kura/acme"}},
+		{"kurad dns prune --zone kura.test", exitError, []string{stale, "ingress/kura/kura-acme-eu"}},
 		{"kurad dns prune --zone kura.test --yes", 0, []string{"deleted: " + stale + "\n"}},
 		{"kurad dns audit", exitFindings, []string{host, "wanted-foreign", "kura-production"}},
 		{"kurad dns take " + host + " --from kura-production", exitError, []string{"owner=kura-staging"}},

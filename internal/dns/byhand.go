@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,6 +124,9 @@ func (b ByHand) choose(ctx context.Context, x *Index, asked map[string]bool, out
 			if err != nil {
 				return nil, err
 			}
+			if why == "" && len(asked) == 0 {
+				why = b.unsure(f.Finding)
+			}
 			if why != "" {
 				out.Kept = append(out.Kept, fleet.KeptHost{Host: f.Host, Why: why})
 				continue
@@ -131,6 +135,24 @@ func (b ByHand) choose(ctx context.Context, x *Index, asked map[string]bool, out
 		}
 	}
 	return chosen, nil
+}
+
+// unsure says why a host is deleted only where it is named; "": it is the fleet's. An owner id tells
+// whose external-dns published a host, and not for what: it may publish other applications, too, or
+// be another environment's as well.
+func (b ByHand) unsure(f fleet.Finding) string {
+	if environment, _, ok := ParseResource(f.Resource); ok && environment == b.Environment.Name || f.Kind == fleet.FindingBalancer || f.Kind == fleet.FindingPool {
+		return ""
+	}
+	name := f.Resource[strings.LastIndex(f.Resource, "/")+1:]
+	switch {
+	case !strings.HasPrefix(name, "kura-"): // the names of instances begin so (H6)
+		return fmt.Sprintf("it was published for %s, which may be another application's; name it to delete it: --host %s", shown(cmp.Or(f.Resource, "nobody knows what")), f.Host)
+	case f.Environment != "" && f.Environment != b.Environment.Name:
+		return fmt.Sprintf("it carries the suffix of environment %q; see that nobody there has our owner id, and name it to delete it: --host %s", f.Environment, f.Host)
+	default:
+		return ""
+	}
 }
 
 // remove deletes what was chosen: the records of one host together, then load balancers, and then

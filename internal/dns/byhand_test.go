@@ -92,6 +92,28 @@ func TestD6_aPruneDeletesWhatIsOursAndUnwantedNow(t *testing.T) {
 	}
 }
 
+// An owner id tells whose external-dns published a host, and not for what.
+func TestD6_aPruneOfAllLeavesWhatMayBeAnotherApplications(t *testing.T) {
+	z := newRude(t)
+	z.mine("grafana.kura.test", "ingress/monitoring/grafana")
+	z.mine("bare.kura.test", "")
+	z.mine("acme-eu-canary.kura.test", "ingress/kura/kura-acme-eu")
+	z.mine("old-eu.kura.test", "ingress/kura/kura-old-eu")
+	b := z.byHand()
+	all, err := b.Prune(t.Context(), fleet.PruneRequest{}, false)
+	if err != nil || len(all.Items) != 1 || all.Items[0].Host != "old-eu.kura.test" || len(all.Kept) != 3 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, k := range all.Kept {
+		if !strings.Contains(k.Why, "--host "+k.Host) || len(z.find(TypeA, k.Host)) != 1 {
+			t.Errorf("%s is kept, for %s", k.Host, k.Why)
+		}
+	}
+	if named, err := b.Prune(t.Context(), fleet.PruneRequest{Hosts: []string{"grafana.kura.test"}}, false); err != nil || len(named.Items) != 1 {
+		t.Errorf("one that is named: %+v, %v", named, err)
+	}
+}
+
 func TestD5_aZoneThatDoesNotAnswerIsNotPruned(t *testing.T) {
 	z := newRude(t)
 	z.mine("old-eu.kura.test", fleet.ResourceOf("staging", account(7)))
