@@ -14,7 +14,7 @@ const (
 
 // ownedTypes are those whose ownership a record's name can carry, as external-dns tries them
 // (registry/mapper of 0.23).
-var ownedTypes = []string{TypeA, TypeAAAA, TypeCNAME, "NS", "MX", "PTR", "SRV", "NAPTR", "TXT", "DNAME"}
+var ownedTypes = []string{TypeA, TypeAAAA, TypeCNAME, "NS", "MX", "PTR", "SRV", "NAPTR", "TXT", "DNAME", "TLSA"}
 
 // Name is where the ownership record of the host's record of that type is written: since 0.18
 // that of the type only.

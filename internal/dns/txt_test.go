@@ -143,6 +143,7 @@ func TestD3_namesOfOwnershipRecordsAreThoseOfExternalDNS(t *testing.T) {
 		{Naming{Prefix: "foo-"}, "a-test.example.com", "test.example.com", TypeA}, // of an external-dns without a prefix
 		{Naming{Suffix: ".foo.bar"}, "a-example.foo", "example.foo", TypeA},       // too few labels
 		{Naming{}, "naptr-foo.example.com", "foo.example.com", "NAPTR"},
+		{Naming{}, "tlsa-foo.example.com", "foo.example.com", "TLSA"},
 		{Naming{}, "a-.example.com", "a-.example.com", ""},
 		{Naming{}, "abc-foo.example.com", "abc-foo.example.com", ""},
 		{Naming{}, "", "", ""},
