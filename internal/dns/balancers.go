@@ -18,8 +18,6 @@ type Balancers struct {
 	Zone        Zone
 	Environment fleet.Environment
 	API         API
-
-	doubt doubt
 }
 
 // member is a server that joins the load balancer of its account's global host, or leaves it.
@@ -76,11 +74,8 @@ func (b *Balancers) Run(ctx context.Context, effects []fleet.Effect) []fleet.Out
 }
 
 // list reads balancers, pools, and the records that a balancer would answer before.
-func (p *pooling) list() (err error) {
+func (p *pooling) list() error {
 	l, err := p.API.List(p.ctx, Parts{Records: true, Balancers: true})
-	if err == nil {
-		err = p.doubt.of(l)
-	}
 	p.x = NewIndex(l, p.Zone, p.Environment)
 	return err
 }
@@ -192,9 +187,6 @@ func (p *pooling) join(m member) (Pool, bool) {
 		p.failed([]member{m}, quotaPools, failure(err))
 		return Pool{}, false
 	}
-	if want.ID == "" {
-		p.doubt.changed(1)
-	}
 	p.x.pools[made.ID] = made
 	return made, true
 }
@@ -202,7 +194,7 @@ func (p *pooling) join(m member) (Pool, bool) {
 // put writes the load balancer where it differs; without a pool it goes. A departure alone
 // corrects nothing else of it.
 func (p *pooling) put(g *group, members []member, pools []Pool, corrects bool) bool {
-	want, kind, by := DeclaredBalancer(p.Environment.Name, g.account, g.host, pools), "", 0
+	want, kind := DeclaredBalancer(p.Environment.Name, g.account, g.host, pools), ""
 	want.ID = g.is.ID
 	var err error
 	switch {
@@ -215,16 +207,13 @@ func (p *pooling) put(g *group, members []member, pools []Pool, corrects bool) b
 		if err = p.API.DeleteBalancer(p.ctx, g.is.ID); err != nil && failure(err).NotFound { // as wanted
 			err = nil
 		}
-		by = -1
 	case want.equals(g.is), !corrects && (g.is.ID == "" || len(want.Pools) == len(g.is.Pools)):
 		return true
 	default:
 		if kind = quotaBalancers; p.barred(members, kind, want.ID == "") {
 			return false
 		}
-		if _, err = p.API.PutBalancer(p.ctx, want); want.ID == "" {
-			by = 1
-		}
+		_, err = p.API.PutBalancer(p.ctx, want)
 	}
 	for _, m := range members {
 		p.written[m.task] = true
@@ -233,7 +222,6 @@ func (p *pooling) put(g *group, members []member, pools []Pool, corrects bool) b
 		p.failed(members, kind, failure(err))
 		return false
 	}
-	p.doubt.changed(by)
 	return true
 }
 
@@ -250,9 +238,7 @@ func (p *pooling) leave(g *group, m member) {
 	err := p.API.DeletePool(p.ctx, pool.ID)
 	p.written[m.task] = true
 	switch e := failure(err); {
-	case err == nil:
-		p.doubt.changed(-1)
-	case e.NotFound:
+	case err == nil, e.NotFound:
 	case e.Conflict: // another's balancer, or one whose end has not come round
 		p.answers[m.task] = e.outcome()
 		p.answers[m.task].Class, p.answers[m.task].Reason = fleet.ClassTransient, fleet.ReasonForeignBalancer

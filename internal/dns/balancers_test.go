@@ -155,7 +155,6 @@ func TestD1_whatIsNotOursIsLeftAlone(t *testing.T) {
 
 func TestD1_aPoolInUseStays(t *testing.T) {
 	z := newRude(t)
-	z.seedOthers()
 	before := z.table()
 	p := z.joiner()
 	expectOK(t, p.Run(t.Context(), []fleet.Effect{joins(1, "eu")}))
@@ -265,7 +264,6 @@ func TestD1_whatAnotherChangesInBetweenIsLookedAtAgain(t *testing.T) {
 		for at := 1; at <= 2; at++ {
 			t.Run(fmt.Sprint(name, " before write ", at), func(t *testing.T) {
 				z := newRude(t)
-				z.seedOthers()
 				expectOK(t, z.joiner().Run(t.Context(), []fleet.Effect{joins(1, "eu")}))
 				begin := z.writes
 				z.between = func(write int) {
@@ -294,7 +292,6 @@ func TestS5_aKilledJoinOrLeaveConverges(t *testing.T) {
 			z := newRude(t)
 			z.seed("A", globalHost(7), "192.0.2.9")
 			z.seedTXT("a-"+globalHost(7), "prod")
-			z.seedOthers()
 			other := z.table()
 			p := z.joiner()
 			rounds := []struct {

@@ -51,7 +51,6 @@ func wantError(t *testing.T, err error, code fleet.Code, words ...string) {
 
 func TestD6_aPruneDeletesWhatIsOursAndUnwantedNow(t *testing.T) {
 	z := newRude(t)
-	z.seedOthers()
 	z.seedTXT("a-theirs-eu.kura.test", "production")
 	z.seed(TypeA, "theirs-eu.kura.test", "192.0.2.7")
 	z.seed(TypeA, "bare-eu.kura.test", "192.0.2.8")

@@ -18,7 +18,7 @@
 // at the pace of their state.
 //   - a steady zone of 10,000 hosts takes under 12 calls in 5 minutes, and is no news: TestD7_aSteadyZoneOf10000HostsTakesUnder12CallsIn5Minutes
 //   - what is no answer of the zone about the name is none, and what was read before stays: TestD5_whatIsNoAnswerOfTheZoneIsNotTakenForAnEmptyOne,
-//     TestD5_aZoneThatCannotBeListedKeepsWhatWasRead, TestD5_oneListingThatFailsIsNoNews, TestD5_aListingThatLacksHalfTheZoneCountsWhenItIsSeenTwice
+//     TestD5_aZoneThatCannotBeListedKeepsWhatWasRead, TestD5_oneListingThatFailsIsNoNews
 //   - who waits for a read that begins after an effect has it within seconds, 500 of them by two listings:
 //     TestR2_whoWaitsForAFreshListingHasItWithinSeconds
 //   - a host that is asked for costs a query now and then, and a turn only where the answer differs:
@@ -37,7 +37,7 @@
 //     TestG8_badChangesCostFewCalls, TestD5_aZoneThatIsFullTakesWhatItCan, TestD1_1000accountsJoinIn3regions,
 //     TestD2_aQuotaStopsNobodyElse, TestD2_whatIsWrongWithAllIsAskedOnce; the same at Cloudflare's rules:
 //     TestD7_500changesAtCloudflare, TestD1_joinsAndLeavesAtCloudflare
-//   - half a listing changes nothing until it is confirmed: TestD5_halfAListingIsNone
+//   - a listing that leaves out what is there is an error of API.List, for whoever lists: TestD5_halfAListingIsNone
 //   - what somebody asks for (ByHand) is decided by a listing of its own and by what is wanted after it began, and repeated it
 //     changes nothing more: TestD6_aPruneDeletesWhatIsOursAndUnwantedNow, TestD4_aTakeByHandIsOfWhatAServerWants
 //   - killed after any call, the next try comes to the same: TestS5_aKilledPublisherConverges,

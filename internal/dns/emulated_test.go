@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,6 +156,50 @@ func TestD1_joinsAndLeavesAtCloudflare(t *testing.T) {
 				t.Errorf("%s: %+v", key, is)
 			}
 		}
+	}
+}
+
+// Whoever lists: what is left out of a listing though it is there stays, however long that lasts, and
+// what is gone is believed at once.
+func TestD5_halfAListingIsNone(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t, emulator.Limit{})
+	var publish, withdraw, join, leave []fleet.Effect
+	for i := range 20 {
+		publish, withdraw = append(publish, task(fleet.TaskPublish, i, "eu")), append(withdraw, task(fleet.TaskWithdraw, i, "eu"))
+		join, leave = append(join, task(fleet.TaskJoin, i, "eu")), append(leave, task(fleet.TaskLeave, i, "eu"))
+	}
+	c.expectOK(slices.Concat(c.publisher.Run(t.Context(), publish), c.balancers.Run(t.Context(), join)))
+	before := c.Table()
+	for _, only := range []string{"GET records", "GET balancers", "GET pools"} {
+		for _, kind := range []emulator.FaultKind{emulator.EmptyListing, emulator.HalfListing} {
+			c.Break(emulator.Fault{Kind: kind, Only: only})
+			for range 3 {
+				answers := c.balancers.Run(t.Context(), slices.Concat(join[:10], leave[10:]))
+				if only == "GET records" {
+					answers = append(answers, c.publisher.Run(t.Context(), slices.Concat(publish[:10], withdraw[10:]))...)
+				}
+				for _, o := range answers {
+					if o.Class != fleet.ClassTransient || o.Reason != fleet.ReasonZoneUnreachable || !strings.Contains(o.Message, "which is there") {
+						t.Fatalf("%s of %s: answered %+v", kind, only, o)
+					}
+				}
+			}
+			c.Heal()
+			if c.Table() != before {
+				t.Fatalf("%s of %s changed it to\n%s\nwas\n%s", kind, only, c.Table(), before)
+			}
+		}
+	}
+	for i := range publish[:15] {
+		c.Delete(publish[i].Name, "")
+		c.Delete("a-"+publish[i].Name, "")
+	}
+	c.expectOK(c.publisher.Run(t.Context(), publish))
+	c.expectOK(c.balancers.Run(t.Context(), leave))
+	c.expectOK(c.balancers.Run(t.Context(), join))
+	if c.Table() != before {
+		t.Errorf("after it there is\n%s\nwas\n%s", c.Table(), before)
 	}
 }
 

@@ -20,8 +20,6 @@ type Publisher struct {
 	Zone        Zone
 	Environment fleet.Environment
 	API         API
-
-	doubt doubt
 }
 
 const (
@@ -101,9 +99,6 @@ func (r *round) pass(tasks []int) (left []int) {
 // list reads the zone.
 func (r *round) list() (*Index, error) {
 	l, err := r.API.List(r.ctx, Parts{Records: true})
-	if err == nil {
-		err = r.doubt.of(l)
-	}
 	return NewIndex(l, r.Zone, r.Environment), err
 }
 
@@ -147,7 +142,6 @@ func (r *round) apply(jobs []job) {
 	}
 	err := r.API.Apply(r.ctx, together)
 	if err == nil {
-		r.doubt.changed(len(together.Posts) - len(together.Deletes))
 		return // each is answered so
 	}
 	e := failure(err)
@@ -265,7 +259,6 @@ func (r *round) takeBack(x *Index, j job, is fleet.HostRead) fleet.Outcome {
 	if err := r.API.Apply(r.ctx, undo); err != nil {
 		return refuse(fleet.ReasonForeignOwner, text+"and what kurad wrote could not be taken back: "+err.Error())
 	}
-	r.doubt.changed(-len(undo.Deletes))
 	return refuse(fleet.ReasonForeignOwner, text+"what kurad wrote was taken back")
 }
 

@@ -319,7 +319,6 @@ func TestD4_whatAnotherWritesInBetweenIsItsOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			z := newRude(t)
-			z.seedOthers()
 			if c.ours {
 				expectOK(t, z.publisher().Run(t.Context(), []fleet.Effect{wanted(1, "192.0.2.7")}))
 			}
@@ -377,28 +376,6 @@ func TestD4_whatStandsInTheWayUnseenIsSaid(t *testing.T) {
 	answers := z.publisher().Run(t.Context(), []fleet.Effect{wanted(1, "lb.example.test"), wanted(2, "lb.example.test")})
 	expect(t, answers[0], fleet.ClassRefused, fleet.ReasonInvalid, "81053")
 	expectOK(t, answers[1:])
-}
-
-func TestD5_halfAListingIsNone(t *testing.T) {
-	z := newRude(t)
-	p := z.publisher()
-	var tasks, back []fleet.Effect
-	for i := range 20 {
-		tasks, back = append(tasks, wanted(i, "192.0.2.1")), append(back, unwanted(i))
-	}
-	expectOK(t, p.Run(t.Context(), tasks))
-	before, writes := z.table(), z.writes
-	for _, z.cut = range []int{20, 40} {
-		for _, o := range p.Run(t.Context(), append(tasks[:10:10], back[10:]...)) {
-			expect(t, o, fleet.ClassTransient, fleet.ReasonZoneUnreachable, "missing in its listing")
-		}
-	}
-	if z.table() != before || z.writes != writes {
-		t.Error("something was changed by half a listing")
-	}
-	z.cut = 0
-	expectOK(t, p.Run(t.Context(), back))
-	expectOK(t, p.Run(t.Context(), tasks[:1])) // we know why it is empty
 }
 
 // A kurad that is killed after any of its calls, with or without its effect, comes to the same.

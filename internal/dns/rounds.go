@@ -30,8 +30,7 @@ const (
 	perPage      = 5000 // records (Cloudflare's API documentation)
 )
 
-// rounds list one zone again and again, and keep what was read of servers' hosts in it. A
-// listing in which half of what there was is missing counts when it was seen twice (D5).
+// rounds list one zone again and again, and keep what was read of servers' hosts in it.
 type rounds struct {
 	zone        Zone
 	api         API
@@ -50,7 +49,6 @@ type rounds struct {
 	index   *Index                        // of the last listing that answered; nil: none has
 	calls   int                           // that a listing takes
 	begun   time.Time                     // the last one's begin
-	doubt   doubt
 	failure *fleet.ReadFailure
 	after   time.Time // the provider wants no call before
 	lacks   []string  // that the token may not
@@ -116,8 +114,6 @@ func (r *rounds) pace() time.Duration {
 		return min(kickedAfter<<min(r.failure.Count, 5), failedAtMost)
 	case len(r.waiting) > 0:
 		return kicked
-	case !r.doubt.since.IsZero():
-		return doubtFor
 	}
 	steady := min(time.Duration(r.calls*r.zones)*roundSteady, roundSlowest)
 	for _, wish := range r.wishes {
@@ -313,13 +309,6 @@ func (r *rounds) listed(l Listing, parts Parts) (keys []fleet.ServerKey) {
 	if r.failure != nil {
 		r.log.Info("a zone can be listed again", "after", r.failure.Count, "since", r.failure.Since)
 		r.failure = nil
-	}
-	if err := r.doubt.of(l); err != nil {
-		r.log.Warn("a listing of the zone does not count yet", "error", err)
-		if !healed {
-			return nil
-		}
-		return slices.Collect(maps.Keys(r.wishes))
 	}
 	r.calls = 1 + len(l.Records)/perPage
 	if parts.Balancers {

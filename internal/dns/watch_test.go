@@ -176,44 +176,6 @@ func TestD7_aSteadyZoneOf10000HostsTakesUnder12CallsIn5Minutes(t *testing.T) {
 	})
 }
 
-func TestD5_aListingThatLacksHalfTheZoneCountsWhenItIsSeenTwice(t *testing.T) {
-	for name, short := range map[string]Listing{"empty": {}, "half": fleetOf(10, "staging")} {
-		t.Run(name, func(t *testing.T) {
-			watching(t, func(t *testing.T, w *watched) {
-				whole := fleetOf(20, "staging")
-				w.api.with(func() { w.api.listing = whole })
-				host := "a15-eu-staging.kura.test"
-				w.Set(server("a15"), hostsWish("kura.test", "a15"))
-				pass(time.Minute)
-				before, heard := w.Latest(server("a15")).Hosts[host], w.heard()
-				if before.Ownership != fleet.OwnershipOurs {
-					t.Fatalf("%+v", before)
-				}
-				times := len(w.api.calls())
-				once := func() {
-					w.api.with(func() { w.api.listing = short })
-					for len(w.api.calls()) == times {
-						pass(time.Second)
-					}
-					pass(time.Second)
-				}
-				once()
-				w.api.with(func() { w.api.listing = whole })
-				pass(10 * time.Minute)
-				if r := w.Latest(server("a15")).Hosts[host]; r.Ownership != fleet.OwnershipOurs || r.Failure != nil || w.heard() != heard {
-					t.Errorf("after one such listing it is %+v, and %d heard", r, w.heard()-heard)
-				}
-				times = len(w.api.calls())
-				once()
-				pass(30 * time.Second)
-				if r := w.Latest(server("a15")).Hosts[host]; r.Ownership != fleet.OwnershipAbsent || w.heard() != heard+1 {
-					t.Errorf("after two it is %+v, and %d heard", r, w.heard()-heard)
-				}
-			})
-		})
-	}
-}
-
 // An hour of outage is two pieces of news, and few calls.
 func TestD5_aZoneThatCannotBeListedKeepsWhatWasRead(t *testing.T) {
 	watching(t, func(t *testing.T, w *watched) {

@@ -130,8 +130,10 @@ func pages[T any](ctx context.Context, z *Zone, k kind[T]) ([]T, error) {
 }
 
 // confirm asks for entries by their ids that were there in the last listing and are not in this one.
-// An API that lists nothing, or half, and says that this is all, still knows them. A listing that
-// began before the last one is not measured by it: there may be entries that are newer.
+// An API that lists nothing, or half, and says that this is all, still knows them: that is refused
+// however long it lasts, and what was deleted is believed at once (D5). All who read the zone share
+// the memory, which ends with the process: the first listing of each kind is believed as it comes. A
+// listing that began before the last one is not measured by it: there may be entries that are newer.
 func confirm[T any](ctx context.Context, z *Zone, k kind[T], all []T, begun time.Time) error {
 	ids := make([]string, len(all))
 	there := make(map[string]bool, len(all))
