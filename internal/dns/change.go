@@ -60,7 +60,14 @@ func notOurs(x *Index, e fleet.Effect) fleet.Outcome {
 	switch is := x.Host(e.Name, e.DNS.Owner); is.Ownership {
 	case fleet.OwnershipForeign, fleet.OwnershipUnreadable, fleet.OwnershipUnknown:
 		return refuse(fleet.ReasonForeignOwner, e.Name+" "+is.Detail+advice)
-	case fleet.OwnershipOurs, fleet.OwnershipAbsent, fleet.OwnershipNotChecked:
+	case fleet.OwnershipOurs:
+		claims := x.Claims(e.Name)
+		for _, r := range is.Records {
+			if !slices.ContainsFunc(claims, func(c Claim) bool { return c.told() && c.covers(r.Type) }) {
+				return refuse(fleet.ReasonForeignOwner, fmt.Sprintf("%s has %s, and its ownership record %s%s", e.Name, recordText(r), is.Detail, advice))
+			}
+		}
+	case fleet.OwnershipAbsent, fleet.OwnershipNotChecked:
 	}
 	return done()
 }
@@ -109,7 +116,7 @@ func withdraw(x *Index, e fleet.Effect) (b Batch, _ fleet.Outcome) {
 		return b, no
 	}
 	about := func(claims []Claim, r fleet.DNSRecord) bool {
-		return slices.ContainsFunc(claims, func(c Claim) bool { return c.Reading == ReadingOwner && c.covers(r.Type) })
+		return slices.ContainsFunc(claims, func(c Claim) bool { return c.told() && c.Reading == ReadingOwner && c.covers(r.Type) })
 	}
 	for _, r := range x.Records(e.Name) {
 		if about(mine, r) && !about(others, r) {
@@ -124,7 +131,7 @@ func withdraw(x *Index, e fleet.Effect) (b Batch, _ fleet.Outcome) {
 
 // isOf reports whether the claim is that of a task's owner and server.
 func (c Claim) isOf(d fleet.DNSChange) bool {
-	return c.Form != FormBeside && c.Reading == ReadingOwner && c.TXT.Owner == d.Owner && c.TXT.Resource == d.Resource
+	return c.told() && c.Reading == ReadingOwner && c.TXT.Owner == d.Owner && c.TXT.Resource == d.Resource
 }
 
 // ofAnotherServer reports whether kurad wrote the claim for another server: it may be of

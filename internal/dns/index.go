@@ -17,7 +17,8 @@ type Form string
 const (
 	FormTyped Form = "typed" // of one type (external-dns 0.12 and later)
 	FormOld   Form = "old"   // of all types but AAAA (before 0.18)
-	// FormBelow is one below the host's name, in a form that the zone was not told of. It counts.
+	// FormBelow is one below the host's name, in a form that the zone was not told of. It counts, but for what
+	// changes the host.
 	FormBelow Form = "below"
 	// FormBeside is one whose name only reads as if it were the host's with a prefix or suffix
 	// that the zone was not told of. It says whose the host may be, and never that it is ours.
@@ -32,6 +33,10 @@ type Claim struct {
 	Reading Reading
 	TXT     TXT
 }
+
+// told reports whether the claim is in a form that the zone was told of. Nothing is changed by any other: it may be a host's
+// of its own whose record is gone.
+func (c Claim) told() bool { return c.Form == FormTyped || c.Form == FormOld }
 
 // covers reports whether the claim is about records of that type.
 func (c Claim) covers(ofType string) bool {
@@ -147,7 +152,7 @@ func (x *Index) claim(records []fleet.DNSRecord) {
 
 func (x *Index) add(host string, c Claim) {
 	x.claims[host] = append(x.claims[host], c)
-	if c.TXT.Resource != "" && c.Form != FormBeside {
+	if c.TXT.Resource != "" && c.told() {
 		x.resources[c.TXT.Resource] = append(x.resources[c.TXT.Resource], host)
 	}
 	environment, _, named := ParseResource(c.TXT.Resource)

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -439,4 +440,30 @@ func TestD4_aHostTooLongForItsOwnershipRecordIsRefused(t *testing.T) {
 	p := z.publisher()
 	p.Zone.TXT.Prefix = "%{record_type}."
 	expectOK(t, p.Run(t.Context(), []fleet.Effect{long}))
+}
+
+// An ownership record whose own record somebody deleted reads like one, with an unknown prefix, of each host above its
+// name: zones are often those of a whole domain, and what stands at the host above is somebody's website.
+func TestD4_whatIsAboveAHostOfOursIsNotOurs(t *testing.T) {
+	above, ours := "shop.kura.test", fleet.ResourceOf("staging", account(1))
+	z := newRude(t)
+	z.seed(TypeA, above, "192.0.2.80")
+	left := fleet.DNSRecord{ID: z.id(), Type: "TXT", Name: "cname-s1." + above, Content: TXT{Owner: "kura-staging", Resource: ours}.String(), TTL: 60}
+	z.records[left.ID] = left
+	l, _ := z.List(t.Context(), Parts{Records: true})
+	if got := NewIndex(l, Zone{Domain: "kura.test"}, staging(t)).Of(ours); !slices.Equal(got, []string{"s1." + above}) {
+		t.Errorf("hosts of the server are %q", got)
+	}
+	withdraw, publish := unwanted(1), wanted(1, "192.0.2.1")
+	withdraw.Name, publish.Name = above, above
+	p := z.publisher()
+	expectOK(t, p.Run(t.Context(), []fleet.Effect{withdraw}))
+	expect(t, p.Run(t.Context(), []fleet.Effect{publish})[0], fleet.ClassRefused, fleet.ReasonForeignOwner, "txt-prefix")
+	got, err := z.byHand().Prune(t.Context(), fleet.PruneRequest{}, false)
+	if err != nil || len(got.Items) != 1 || got.Items[0].Host != "s1."+above {
+		t.Errorf("a prune deleted %+v, %v", got, err)
+	}
+	if len(z.find(TypeA, above)) != 1 {
+		t.Error("the website is gone")
+	}
 }

@@ -124,13 +124,13 @@ func (a *audit) kept(host, owner string, read fleet.HostRead, v evidence) string
 	}
 	proven := true // a server of ours made all of it
 	for _, c := range v.owners[owner] {
+		if !c.told() {
+			return txtNames([]Claim{c}) + " is in a form that the zone was not given"
+		}
 		if environment, _, ok := ParseResource(c.TXT.Resource); ok && environment == a.Environment.Name {
 			continue
 		}
 		proven = false
-		if c.Form == FormBelow {
-			return txtNames([]Claim{c}) + " is in a form that the zone was not given"
-		}
 		if of := a.Index.affixed(c.Record.Name, func(host string) bool { return len(a.Index.records[host]) > 0 }); of != "" && len(read.Records) == 0 {
 			return fmt.Sprintf("%s may be that of %s with a prefix or suffix that the zone was not given", txtNames([]Claim{c}), of)
 		}
