@@ -26,7 +26,7 @@ type dnsAPI struct {
 }
 
 func (d *dnsAPI) byHand() dns.ByHand {
-	return dns.ByHand{Environment: d.env, Zones: d.zones.Zones, APIs: d.zones.apis, Wanted: d.wanted, Kept: d.kept, Now: time.Now}
+	return dns.ByHand{Environment: d.env, Zones: d.zones.Zones, Writers: d.zones.writers, Wanted: d.wanted, Kept: d.kept, Now: time.Now}
 }
 
 // Audit implements server.DNS.

@@ -121,7 +121,7 @@ func (d *daemon) serveTerm(ctx context.Context, leadership kv.Leadership) error 
 	engines, clusters := d.runtimes.observed()
 	t.loop = reconcile.New(reconcile.Config{
 		Environment: d.env, Store: turnStore{d.records.Fenced(leadership), d.view}, Probes: t.watcher, Hosts: t.hosts,
-		Tracks: d.zones.tracks(d.env), Executors: zoneExecutors(d.env, d.zones.Zones, d.zones.apis),
+		Tracks: d.zones.tracks(d.env), Executors: zoneExecutors(d.zones.Zones, d.zones.writers),
 		Leadership: t, Runtimes: engines, Clusters: clusters, ReadFailure: containers.ReadFailure, Changed: d.api.Changed, Log: d.log.Named("reconcile"),
 		Tick: d.options.tick, NewPort: d.declare.NewPort, AliasPeriod: d.options.aliasPeriod, OrphanPeriod: d.options.orphanPeriod, Paused: d.options.paused,
 	})

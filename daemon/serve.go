@@ -185,7 +185,7 @@ func newDaemon(ctx context.Context, o options, log hclog.Logger) (_ *daemon, err
 	if err != nil {
 		return nil, err
 	}
-	zs, err := openZones(o, readiness.NewPolicy(allow))
+	zs, err := openZones(o, env, readiness.NewPolicy(allow))
 	if err != nil {
 		return nil, err
 	}

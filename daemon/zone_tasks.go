@@ -19,15 +19,12 @@ type zoneTasks struct {
 // zoneTasksAtOnce bounds what waits for a zone's call, and what one carries.
 const zoneTasksAtOnce = 4096
 
-// zoneExecutors are who changes the zones whose API is given, by domain.
-func zoneExecutors(env fleet.Environment, zones dns.Zones, apis map[string]dns.API) map[fleet.Executor]reconcile.Executor {
+// zoneExecutors run tasks by the writers of zones, by domain.
+func zoneExecutors(zones dns.Zones, writers map[string]*dns.Writer) map[fleet.Executor]reconcile.Executor {
 	records := zoneTasks{zones, map[string]func(context.Context, reconcile.Call) fleet.Outcome{}}
 	balancers := zoneTasks{zones, map[string]func(context.Context, reconcile.Call) fleet.Outcome{}}
-	for _, z := range zones {
-		if api := apis[z.Domain]; api != nil {
-			records.run[z.Domain] = together((&dns.Publisher{Zone: z, Environment: env, API: api}).Run)
-			balancers.run[z.Domain] = together((&dns.Balancers{Zone: z, Environment: env, API: api}).Run)
-		}
+	for domain, w := range writers {
+		records.run[domain], balancers.run[domain] = together(w.Publisher.Run), together(w.Balancers.Run)
 	}
 	return map[fleet.Executor]reconcile.Executor{fleet.ExecutorRecords: records, fleet.ExecutorBalancers: balancers}
 }

@@ -45,7 +45,8 @@ func TestD7_tasksOfAZoneAreOneCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		outer, inner := &empty{}, &empty{}
-		x := zoneExecutors(fleet.Environment{Name: "staging", Suffix: "-staging"}, zones, map[string]dns.API{"kura.test": outer, "inner.kura.test": inner})[fleet.ExecutorRecords]
+		env := fleet.Environment{Name: "staging", Suffix: "-staging"}
+		x := zoneExecutors(zones, map[string]*dns.Writer{"kura.test": dns.NewWriter(zones[0], env, outer), "inner.kura.test": dns.NewWriter(zones[1], env, inner)})[fleet.ExecutorRecords]
 		run := func(host string) fleet.Outcome {
 			e := fleet.Effect{Kind: fleet.TaskPublish, Name: host, DNS: fleet.DNSChange{Owner: "o", Resource: "kura-staging/eu/a", Type: "A", Content: "192.0.2.1"}}
 			within, cancel := context.WithTimeout(t.Context(), time.Minute)

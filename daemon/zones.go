@@ -17,13 +17,13 @@ import (
 type zones struct {
 	dns.Zones
 	querier *dns.Querier
-	apis    map[string]dns.API // by domain, of those with a token
-	watched map[string]dns.API // the same, of the share of calls that rounds of listings have
+	writers map[string]*dns.Writer // by domain, of those with a token
+	watched map[string]dns.API     // the same, of the share of calls that rounds of listings have
 }
 
 // openZones opens what the flags name, and talks to none of it. Policy is for servers that NS
 // records lead to: what the operator gave is asked wherever it is (R4).
-func openZones(o options, policy readiness.Policy) (*zones, error) {
+func openZones(o options, env fleet.Environment, policy readiness.Policy) (*zones, error) {
 	list, err := dns.ParseZones(o.zones)
 	if err != nil {
 		return nil, err
@@ -32,9 +32,11 @@ func openZones(o options, policy readiness.Policy) (*zones, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := &zones{Zones: list, apis: map[string]dns.API{}, watched: map[string]dns.API{}}
-	for domain, zone := range opened {
-		z.apis[domain], z.watched[domain] = zone, zone.Observing()
+	z := &zones{Zones: list, writers: map[string]*dns.Writer{}, watched: map[string]dns.API{}}
+	for _, given := range list {
+		if zone := opened[given.Domain]; zone != nil {
+			z.writers[given.Domain], z.watched[given.Domain] = dns.NewWriter(given, env, zone), zone.Observing()
+		}
 	}
 	if z.querier, err = dns.NewQuerier(dns.QuerierConfig{Resolver: o.resolver, Allow: policy.Check}); err != nil {
 		return nil, err

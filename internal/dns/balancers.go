@@ -18,6 +18,8 @@ type Balancers struct {
 	Zone        Zone
 	Environment fleet.Environment
 	API         API
+
+	turn turn
 }
 
 // member is a server that joins the load balancer of its account's global host, or leaves it.
@@ -58,6 +60,9 @@ const (
 // of one load balancer it makes one write.
 func (b *Balancers) Run(ctx context.Context, effects []fleet.Effect) []fleet.Outcome {
 	p := &pooling{Balancers: b, ctx: ctx, effects: effects, answers: make([]fleet.Outcome, len(effects)), written: map[int]bool{}, noMore: map[string]*Error{}}
+	if p.over = failure(b.turn.take(ctx)); p.over == nil {
+		defer b.turn.end()
+	}
 	var tasks []int
 	for i := range effects {
 		tasks = append(tasks, i)

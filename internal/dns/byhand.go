@@ -13,11 +13,12 @@ import (
 )
 
 // ByHand does in zones what somebody asks for: a prune (D6), and the take of a host (D4). Both
-// read the zone immediately before they change it, and repeated they change nothing more.
+// read the zone immediately before they change it, with nothing else of this process in between, and
+// repeated they change nothing more.
 type ByHand struct {
 	Environment fleet.Environment
 	Zones       Zones
-	APIs        map[string]API // by domain: of every zone with a token
+	Writers     map[string]*Writer // by domain: of every zone with a token
 	// Wanted returns what servers want now, all writes that were acknowledged before included,
 	// and the owner ids of all regions.
 	Wanted func(ctx context.Context) ([]Wanted, []string, error)
@@ -38,23 +39,11 @@ func (b ByHand) Prune(ctx context.Context, r fleet.PruneRequest, dry bool) (out 
 		return out, err
 	}
 	for _, z := range zones {
-		x, err := b.list(ctx, z)
-		if err != nil {
+		unread, err := b.prune(ctx, z, asked, dry, &out)
+		if unread {
 			out.Unreadable = append(out.Unreadable, unlisted(z, err, b.Now()))
-			if r.Zone == "" {
-				continue
-			}
-			return out, err
 		}
-		chosen, err := b.choose(ctx, x, asked, &out)
-		if err == nil && dry {
-			for _, f := range chosen {
-				out.Items = append(out.Items, f.Finding)
-			}
-		} else if err == nil {
-			err = b.remove(ctx, x.zone, chosen, &out)
-		}
-		if err != nil {
+		if err != nil && (!unread || r.Zone != "") {
 			return out, err
 		}
 	}
@@ -70,14 +59,40 @@ func (b ByHand) Prune(ctx context.Context, r fleet.PruneRequest, dry bool) (out 
 	return out, nil
 }
 
+// prune deletes in one zone. Unread: it could not be read in time.
+func (b ByHand) prune(ctx context.Context, z Zone, asked map[string]bool, dry bool, out *fleet.Pruned) (unread bool, err error) {
+	if !dry {
+		end, err := b.Writers[z.Domain].alone(ctx)
+		if err != nil {
+			return true, err
+		}
+		defer end()
+	}
+	x, err := b.list(ctx, z)
+	if err != nil {
+		return true, err
+	}
+	chosen, err := b.choose(ctx, x, asked, out)
+	if err != nil {
+		return false, err
+	}
+	if !dry {
+		return false, b.remove(ctx, x.zone, chosen, out)
+	}
+	for _, f := range chosen {
+		out.Items = append(out.Items, f.Finding)
+	}
+	return false, nil
+}
+
 // written are the zones that can be changed: the one of that domain, or all.
 func (b ByHand) written(domain string) (zones []Zone, err error) {
 	for _, z := range b.Zones {
-		switch api := b.APIs[z.Domain]; {
+		switch w := b.Writers[z.Domain]; {
 		case domain != "" && z.Domain != canonical(domain):
-		case api == nil && domain != "":
+		case w == nil && domain != "":
 			return nil, fleet.Errorf(fleet.CodeConflict, "zone %s was given without a token, so it can be neither listed nor changed; start kurad with --zone %s,cloudflare=<file with the token>", z.Domain, z.Domain)
-		case api != nil:
+		case w != nil:
 			zones = append(zones, z)
 		}
 	}
@@ -97,9 +112,10 @@ func unlisted(z Zone, err error, now time.Time) fleet.AuditedZone {
 // list reads a zone; where the token may not read load balancers, the records alone.
 func (b ByHand) list(ctx context.Context, z Zone) (*Index, error) {
 	begun := b.Now()
-	l, err := b.APIs[z.Domain].List(ctx, Parts{Records: true, Balancers: true})
+	api := b.Writers[z.Domain].Publisher.API
+	l, err := api.List(ctx, Parts{Records: true, Balancers: true})
 	if e, ok := errors.AsType[*Error](err); ok && (e.Reason == fleet.ReasonZoneForbidden || e.Reason == fleet.ReasonNotSubscribed) {
-		l, err = b.APIs[z.Domain].List(ctx, Parts{Records: true})
+		l, err = api.List(ctx, Parts{Records: true})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list zone %s: %w", z.Domain, err)
@@ -158,7 +174,7 @@ func (b ByHand) unsure(f fleet.Finding) string {
 // remove deletes what was chosen: the records of one host together, then load balancers, and then
 // the pools that nothing has any more.
 func (b ByHand) remove(ctx context.Context, z Zone, chosen []Finding, out *fleet.Pruned) error {
-	api, most := b.APIs[z.Domain], z.BatchLimit
+	api, most := b.Writers[z.Domain].Publisher.API, z.BatchLimit
 	if most == 0 {
 		most = defaultBatch
 	}
@@ -239,6 +255,12 @@ func (b ByHand) Take(ctx context.Context, r fleet.TakeRequest, dry bool) (out fl
 	if _, err := b.written(z.Domain); err != nil {
 		return out, err
 	}
+	if turn := &b.Writers[z.Domain].Publisher.turn; !dry {
+		if err := turn.take(ctx); err != nil {
+			return out, err
+		}
+		defer turn.end()
+	}
 	x, err := b.list(ctx, z)
 	if err != nil {
 		return out, err
@@ -258,7 +280,7 @@ func (b ByHand) Take(ctx context.Context, r fleet.TakeRequest, dry bool) (out fl
 	if dry || !out.Changed {
 		return out, nil
 	}
-	if err := b.APIs[z.Domain].Apply(ctx, t.Batch); err != nil {
+	if err := b.Writers[z.Domain].Publisher.API.Apply(ctx, t.Batch); err != nil {
 		return out, fmt.Errorf("rewrite the ownership records of host %s: %w", host, err)
 	}
 	return out, nil

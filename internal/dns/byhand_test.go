@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -24,7 +25,7 @@ func (z *rude) mine(host, resource string) {
 // byHand is what somebody may ask for in the zone, for servers that want the hosts.
 func (z *rude) byHand(hosts ...string) ByHand {
 	return ByHand{
-		Environment: staging(z.t), Zones: Zones{{Domain: "kura.test"}, {Domain: "queried.test"}}, APIs: map[string]API{"kura.test": z},
+		Environment: staging(z.t), Zones: Zones{{Domain: "kura.test"}, {Domain: "queried.test"}}, Writers: map[string]*Writer{"kura.test": NewWriter(Zone{Domain: "kura.test"}, staging(z.t), z)},
 		Wanted: func(context.Context) (all []Wanted, owners []string, _ error) {
 			for i, host := range hosts {
 				all = append(all, Wanted{Host: host, Kind: HostPublic, Server: account(i), Owner: "kura-staging", Managed: true})
@@ -128,7 +129,7 @@ func TestD5_aZoneThatDoesNotAnswerIsNotPruned(t *testing.T) {
 	wantError(t, err, fleet.CodeConflict, "without a token", "--zone queried.test,cloudflare=")
 	_, err = b.Prune(t.Context(), fleet.PruneRequest{Zone: "none.test"}, true)
 	wantError(t, err, fleet.CodeNotFound, `"none.test"`, "kura.test, queried.test")
-	b.APIs = nil
+	b.Writers = nil
 	_, err = b.Prune(t.Context(), fleet.PruneRequest{}, true)
 	wantError(t, err, fleet.CodeConflict, "no DNS zone with a token")
 }
@@ -176,6 +177,86 @@ func TestD6_aPruneTakesPoolsOutOfWhatHasThem(t *testing.T) {
 	done, err := b.Prune(t.Context(), fleet.PruneRequest{Zone: "kura.test"}, false)
 	if err != nil || len(done.Items) != 1 || done.Items[0].Kind != fleet.FindingPool || len(z.pools) != 1 || len(z.balancers) != 1 {
 		t.Errorf("%+v, %v:\n%s", done, err, z.table())
+	}
+}
+
+// A join or a publish while somebody prunes or takes: what it has read is what there is when it writes.
+func TestD6_noTwoOfThisProcessWriteAZoneAtOnce(t *testing.T) {
+	for name, ask := range map[string]func(t *testing.T, b ByHand) error{
+		"prune": func(t *testing.T, b ByHand) error {
+			done, err := b.Prune(t.Context(), fleet.PruneRequest{Zone: "kura.test"}, false)
+			if len(done.Items) != 2 {
+				t.Errorf("pruned %+v", done)
+			}
+			return err
+		},
+		"take": func(t *testing.T, b ByHand) error {
+			_, err := b.Take(t.Context(), fleet.TakeRequest{Host: hostOf(0), From: "production"}, false)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				z := newRude(t)
+				z.seed(TypeA, hostOf(0), "192.0.2.7")
+				z.seedTXT("a-"+hostOf(0), "production")
+				clear(z.others)
+				z.mine("old-eu.kura.test", fleet.ResourceOf("staging", account(7)))
+				b := z.byHand(hostOf(0))
+				b.Wanted = func(context.Context) (all []Wanted, owners []string, _ error) {
+					for host, of := range map[string]fleet.ServerKey{hostOf(0): account(0), globalHost(1): {Account: "a0001", Region: "us"}} {
+						all = append(all, Wanted{Host: host, Kind: HostGlobal, Server: of, Owner: "kura-staging", Managed: true})
+					}
+					return all, []string{"kura-staging"}, nil
+				}
+				w := b.Writers["kura.test"]
+				expectOK(t, w.Balancers.Run(t.Context(), []fleet.Effect{joins(1, "eu"), joins(1, "us")}))
+				var meanwhile []fleet.Outcome
+				z.between = func(int) {
+					z.between = nil
+					go func() {
+						meanwhile = append(w.Publisher.Run(t.Context(), []fleet.Effect{wanted(3, "192.0.2.3")}), w.Balancers.Run(t.Context(), []fleet.Effect{joins(1, "ap")})...)
+					}()
+					if synctest.Wait(); meanwhile != nil || len(z.find(TypeA, hostOf(3))) > 0 {
+						t.Error("another wrote between its listing and its write")
+					}
+				}
+				if err := ask(t, b); err != nil {
+					t.Fatal(err)
+				}
+				if synctest.Wait(); len(meanwhile) != 2 {
+					t.Fatal("who waited had no turn")
+				}
+				expectOK(t, meanwhile)
+				if got := z.balancer(1); !strings.Contains(got, "ap") {
+					t.Errorf("the load balancer has %s:\n%s", got, z.table())
+				}
+			})
+		})
+	}
+}
+
+// Who has no turn in its time changes nothing, and is told so.
+func TestD6_whoHasNoTurnInTimeChangesNothing(t *testing.T) {
+	z := newRude(t)
+	z.mine("old-eu.kura.test", fleet.ResourceOf("staging", account(7)))
+	b := z.byHand(hostOf(0))
+	w := b.Writers["kura.test"]
+	end, err := w.alone(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, o := range append(w.Publisher.Run(late, []fleet.Effect{wanted(1, "192.0.2.1")}), w.Balancers.Run(late, []fleet.Effect{joins(1, "eu")})...) {
+		expect(t, o, fleet.ClassTransient, fleet.ReasonZoneUnreachable, "not begun")
+	}
+	_, err = b.Prune(late, fleet.PruneRequest{Zone: "kura.test"}, false)
+	wantError(t, err, "", "not begun")
+	_, err = b.Take(late, fleet.TakeRequest{Host: hostOf(0), From: "production"}, false)
+	wantError(t, err, "", "not begun")
+	if end(); z.writes != 0 {
+		t.Errorf("%d writes", z.writes)
 	}
 }
 

@@ -40,6 +40,7 @@
 //   - a listing that leaves out what is there is an error of API.List, for whoever lists: TestD5_halfAListingIsNone
 //   - what somebody asks for (ByHand) is decided by a listing of its own and by what is wanted after it began, and repeated it
 //     changes nothing more: TestD6_aPruneDeletesWhatIsOursAndUnwantedNow, TestD4_aTakeByHandIsOfWhatAServerWants
+//   - of this process one at a time changes what it has listed (Writer), by hand too: TestD6_noTwoOfThisProcessWriteAZoneAtOnce
 //   - killed after any call, the next try comes to the same: TestS5_aKilledPublisherConverges,
 //     TestS5_aKilledJoinOrLeaveConverges, TestS5_killedAfterEachEffectAtCloudflare
 package dns

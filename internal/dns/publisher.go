@@ -10,7 +10,7 @@ import (
 )
 
 // Publisher changes the records of one zone, one call at a time: nobody else of this process
-// changes them.
+// changes them meanwhile (Writer).
 //
 // It decides from a listing made immediately before (change), and names what it changes and
 // deletes by its id: what was replaced meanwhile is not touched. What it creates it cannot
@@ -20,6 +20,8 @@ type Publisher struct {
 	Zone        Zone
 	Environment fleet.Environment
 	API         API
+
+	turn turn
 }
 
 const (
@@ -53,6 +55,9 @@ type round struct {
 // Those of one name are done one after the other.
 func (p *Publisher) Run(ctx context.Context, effects []fleet.Effect) []fleet.Outcome {
 	r := &round{Publisher: p, ctx: ctx, effects: effects, answers: make([]fleet.Outcome, len(effects)), looked: map[int]bool{}}
+	if r.over = failure(p.turn.take(ctx)); r.over == nil {
+		defer p.turn.end()
+	}
 	var left []int
 	for i := range effects {
 		left = append(left, i)
