@@ -50,9 +50,10 @@ type rounds struct {
 	calls   int                           // that a listing takes
 	begun   time.Time                     // the last one's begin
 	failure *fleet.ReadFailure
-	after   time.Time // the provider wants no call before
-	lacks   []string  // that the token may not
-	checked time.Time // when that was asked; zero: it is to be
+	pooling *fleet.ReadFailure // why load balancers could not be read, where records could
+	after   time.Time          // the provider wants no call before
+	lacks   []string           // that the token may not
+	checked time.Time          // when that was asked; zero: it is to be
 }
 
 func newRounds(z Zone, api API, cfg WatchConfig, zones int) *rounds {
@@ -192,7 +193,7 @@ func (r *rounds) list(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	within, cancel := context.WithTimeout(ctx, listWithin)
-	l, err := r.api.List(within, parts)
+	l, unpooled, err := r.read(within, parts)
 	cancel()
 	if ctx.Err() != nil {
 		return // one that was cut short says nothing
@@ -202,7 +203,7 @@ func (r *rounds) list(ctx context.Context) {
 	if err != nil {
 		keys = r.failed(begun, err)
 	} else {
-		keys = r.listed(l, parts)
+		keys = r.listed(l, parts, unpooled)
 	}
 	for _, w := range waiters {
 		close(w)
@@ -210,6 +211,26 @@ func (r *rounds) list(ctx context.Context) {
 	for _, key := range keys {
 		r.changed(key)
 	}
+}
+
+// read lists what is asked for; where load balancers are what cannot be read, the records alone:
+// those are a layer of their own, and what was read of them before stays (D2, D5).
+func (r *rounds) read(ctx context.Context, parts Parts) (l Listing, unpooled, err error) {
+	l, err = r.api.List(ctx, parts)
+	if e, ok := errors.AsType[*Error](err); !parts.Balancers || !ok || e.Reason == fleet.ReasonRateLimited {
+		return l, nil, err
+	}
+	alone, failed := r.api.List(ctx, Parts{Records: true})
+	if failed != nil {
+		return l, nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.index != nil {
+		alone.Balancers = slices.Concat(slices.Collect(maps.Values(r.index.balancers))...)
+		alone.Pools = r.index.Pools()
+	}
+	return alone, err, nil
 }
 
 // may finds out what the token may not, at the start and now and then, and says so once.
@@ -262,6 +283,8 @@ func (r *rounds) trouble() (reason fleet.Reason, message string) {
 		return r.failure.Reason, r.failure.Message
 	case len(r.lacks) > 0:
 		return fleet.ReasonZoneForbidden, "zone " + r.zone.Name + ": its token lacks " + strings.Join(r.lacks, "; ")
+	case r.pooling != nil:
+		return r.pooling.Reason, r.pooling.Message
 	}
 	return "", ""
 }
@@ -302,10 +325,18 @@ func (r *rounds) shownReason() fleet.Reason {
 }
 
 // listed takes a listing, and returns whom it is news for, or who waited for it.
-func (r *rounds) listed(l Listing, parts Parts) (keys []fleet.ServerKey) {
+func (r *rounds) listed(l Listing, parts Parts, unpooled error) (keys []fleet.ServerKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	healed := r.shownReason() != ""
+	healed := r.shownReason() != "" || (unpooled == nil) != (r.pooling == nil)
+	if unpooled == nil {
+		r.pooling = nil
+	} else {
+		if e := failure(unpooled); r.pooling == nil {
+			r.log.Warn("the load balancers of a zone cannot be listed", "reason", e.Reason, "error", e)
+		}
+		r.pooling = fails(r.pooling, l.Begun, failure(unpooled).Reason, "load balancers of zone "+r.zone.Name+": "+unpooled.Error())
+	}
 	if r.failure != nil {
 		r.log.Info("a zone can be listed again", "after", r.failure.Count, "since", r.failure.Since)
 		r.failure = nil
@@ -351,7 +382,11 @@ func (r *rounds) add(key fleet.ServerKey, out *fleet.HostsRead) {
 	}
 	if wish.Global != "" {
 		out.Pool = known.Pool
-		out.Pool.Host, out.Pool.Failure = wish.Global, failure
+		out.Pool.Host, out.Pool.Failure = wish.Global, cmp.Or(failure, r.pooling)
+		if read, ok := out.Hosts[wish.Global]; ok { // its balancer answers
+			read.Failure = out.Pool.Failure
+			out.Hosts[wish.Global] = read
+		}
 	}
 }
 

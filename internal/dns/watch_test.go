@@ -23,14 +23,18 @@ type listed struct {
 	mu      sync.Mutex
 	listing Listing
 	err     error
+	noPools error // load balancers cannot be listed
 	lacks   []string
 	begun   []time.Time
 }
 
-func (l *listed) List(ctx context.Context, _ Parts) (Listing, error) {
+func (l *listed) List(ctx context.Context, parts Parts) (Listing, error) {
 	l.mu.Lock()
 	l.begun = append(l.begun, time.Now())
 	is, err := l.listing, l.err
+	if parts.Balancers && err == nil {
+		err = l.noPools
+	}
 	l.mu.Unlock()
 	select {
 	case <-time.After(200 * time.Millisecond): // the bubble's
@@ -340,6 +344,40 @@ func TestD7_whatATokenLacksIsNamedAtTheStart(t *testing.T) {
 		pass(mayAgain + roundSlowest)
 		if reason, text := w.Trouble(); reason != "" {
 			t.Errorf("%s %q", reason, text)
+		}
+	})
+}
+
+// A token that may read records alone, or a zone that is not subscribed to load balancing, keeps a
+// server from its pool, and nobody from anything else.
+func TestD2_loadBalancersThatCannotBeReadHideNoRecords(t *testing.T) {
+	watching(t, func(t *testing.T, w *watched) {
+		const global = "acme-staging.kura.test"
+		w.api.with(func() {
+			w.api.listing = fleetOf(2, "staging")
+			w.api.noPools = &Error{Class: fleet.ClassRefused, Reason: fleet.ReasonNotSubscribed, Answered: true, Message: "load balancing is not enabled"}
+		})
+		w.Set(server("a0"), hostsWish("kura.test", "a0", func(h *fleet.HostsWish) { h.Global = global; h.Hosts = append(h.Hosts, global) }))
+		w.Set(server("a1"), hostsWish("kura.test", "a1", pendingWish))
+		pass(5 * time.Minute)
+		for _, account := range []string{"a0", "a1"} {
+			if r := w.Latest(server(account)).Hosts[account+"-eu-staging.kura.test"]; r.Ownership != fleet.OwnershipOurs || r.Failure != nil {
+				t.Errorf("%s: %s, %+v", account, r.Ownership, r.Failure)
+			}
+		}
+		read := w.Latest(server("a0"))
+		if read.Pool.Failure == nil || read.Pool.Failure.Reason != fleet.ReasonNotSubscribed || read.Hosts[global].Failure == nil {
+			t.Errorf("nobody says why the pool is not known: %+v, %+v", read.Pool, read.Hosts[global])
+		}
+		heard := w.heard()
+		pass(10 * time.Minute)
+		if again := w.heard(); again != heard {
+			t.Errorf("what fails on was news %d times", again-heard)
+		}
+		w.api.with(func() { w.api.noPools = nil })
+		pass(10 * time.Minute)
+		if read := w.Latest(server("a0")); read.Pool.Failure != nil || read.Hosts[global].Failure != nil || w.heard() == heard {
+			t.Errorf("it heals, and %+v is said", read.Pool)
 		}
 	})
 }

@@ -57,7 +57,10 @@ func (in Input) claimOn(host string) claim {
 	case r.Ownership == fleet.OwnershipForeign:
 		c.status, c.reason, c.detail = fleet.False, fleet.ReasonForeignOwner, cmp.Or(r.Detail, "is not ours")
 	case r.Failure != nil:
-		c.reason, c.detail = cmp.Or(r.Failure.Reason, c.reason), "cannot be read: "+r.Failure.Message
+		c.reason, c.detail = r.Failure.Reason, "cannot be read: "+r.Failure.Message
+		if !c.reason.Of(fleet.ConditionDNSOwned) {
+			c.reason = fleet.ReasonZoneUnreachable
+		}
 		if r.Ownership == fleet.OwnershipOurs {
 			c.detail += "; it was ours when last read"
 		}

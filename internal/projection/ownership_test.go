@@ -61,6 +61,7 @@ func TestD3_onlyAReadThatSaysOursOpensTheGate(t *testing.T) {
 		{fleet.HostRead{Ownership: fleet.OwnershipAbsent}, fleet.False, fleet.ReasonHostAbsent, "is not published"},
 		{fleet.HostRead{Ownership: fleet.OwnershipUnknown, Failure: noAnswer}, fleet.Unknown, fleet.ReasonZoneUnreachable, "cannot be read: no answer"},
 		{fleet.HostRead{Ownership: fleet.OwnershipOurs, Failure: noAnswer}, fleet.Unknown, fleet.ReasonZoneUnreachable, "cannot be read: no answer; it was ours when last read"},
+		{fleet.HostRead{Failure: &fleet.ReadFailure{Reason: fleet.ReasonInvalid, Message: "bad request"}}, fleet.Unknown, fleet.ReasonZoneUnreachable, "cannot be read: bad request"},
 		{fleet.HostRead{}, fleet.Unknown, fleet.ReasonOwnershipUnknown, "has not been read yet"},
 	} {
 		for _, host := range []string{firstHost, grpcHost} {

@@ -188,7 +188,11 @@ func (b beside) report() {
 	switch {
 	case c.Type == "":
 	case b.Failure != nil:
-		b.set(c.Type, fleet.Unknown, b.Failure.Reason, b.Failure.Message)
+		reason := b.Failure.Reason
+		if !reason.Of(c.Type) {
+			reason = fleet.ReasonZoneUnreachable
+		}
+		b.set(c.Type, fleet.Unknown, reason, b.Failure.Message)
 	case b.Begun.IsZero():
 		b.setOnce(c.Type, fleet.ReasonNotObservedYet)
 	case b.work.Failing != nil:
