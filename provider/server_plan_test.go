@@ -152,7 +152,7 @@ func TestD3_aRefreshSaysThatSomebodyElseHasAHost(t *testing.T) {
 	}
 	v.Conditions = append(v.Conditions, fleet.Condition{Type: fleet.ConditionDNSOwned, Status: fleet.False, Reason: fleet.ReasonForeignOwner, Message: `acme-eu.kura.test belongs to "production"`})
 	all := project(v, before{}, time.Now()).warnings()
-	if len(all) != 1 || !contains(all[0].summary+all[0].detail, "ForeignOwner", `Acme-eu.kura.test belongs to "production".`, "kurad dns audit") {
+	if len(all) != 1 || !contains(all[0].summary+all[0].detail, "ForeignOwner", `acme-eu.kura.test belongs to "production".`, "kurad dns audit") {
 		t.Errorf("%+v", all)
 	}
 }
