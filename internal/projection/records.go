@@ -38,6 +38,8 @@ func (r Records) Look(in Input) View {
 	}
 	v.Begun, v.Failure, v.Gone = in.newest(asked, resource)
 	var withdraw []fleet.Effect
+	// A former gRPC host is no alias: it ends with those of the move that took it away (H8).
+	moved := in.Prev.ConvergedAt != nil && len(in.Prev.RoutedHosts(in.Desired.Hosts)) == 0 || in.Intent.Deleting != nil
 	for _, host := range slices.Sorted(maps.Keys(in.Seen.Hosts)) {
 		read, c := in.Seen.Hosts[host], in.claimOn(host)
 		own := read.Resource == resource || !in.rule(RuleD4OwnOnly)
@@ -68,7 +70,7 @@ func (r Records) Look(in Input) View {
 				v.Differs = append(v.Differs, host+" "+differs)
 			}
 		case host == in.Desired.Hosts.Global: // its load balancer's
-		case ours && own && !slices.Contains(keeps, host):
+		case ours && own && moved && !slices.Contains(keeps, host):
 			withdraw = append(withdraw, fleet.Effect{Kind: fleet.TaskWithdraw, Name: host, DNS: change})
 			v.Differs = append(v.Differs, host+" leads here no more")
 		}

@@ -71,7 +71,7 @@ func (r zoneRecord) read(host string, at time.Time) fleet.HostRead {
 // list reads the whole zone.
 func (s *sim) list() {
 	s.listing = map[string]fleet.HostRead{}
-	for _, host := range []string{firstHost, movedHost} {
+	for _, host := range append(Input{Desired: s.desired()}.declaredHosts(), firstHost, movedHost) {
 		s.listing[host] = fleet.HostRead{Host: host, Ownership: fleet.OwnershipAbsent, Begun: s.now}
 	}
 	for host, r := range s.records {
@@ -196,7 +196,7 @@ func (s *sim) zoneHeals() {
 func (s *sim) zoneEnded() bool {
 	d := s.desired()
 	for host, r := range s.records {
-		if kept := host == d.Hosts.Public || slices.Contains(s.status.ClientHosts(), host); kept != (r.resource == ourServer) {
+		if kept := host == d.Hosts.Public || host == d.Hosts.GRPC || slices.Contains(s.status.ClientHosts(), host); kept != (r.resource == ourServer) {
 			return false
 		}
 	}
@@ -314,7 +314,7 @@ func (x *explorer) checkZone(s *sim, in Input, out Output) {
 		prev = *in.Prev
 	}
 	settled := prev.Settled == (fleet.Settled{Generation: in.Intent.Generation, Revision: in.Desired.Revision}) && !in.Latest.Status.Open()
-	wanted := append(st.ClientHosts(), in.Desired.Hosts.Public)
+	wanted := append(st.ClientHosts(), in.declaredHosts()...)
 	pool, _ := in.Seen.Tracks[fleet.TrackBalancer].(fleet.PoolRead)
 	for _, track := range []fleet.Track{fleet.TrackRecords, fleet.TrackBalancer} {
 		p := st.PlanOf(track)

@@ -273,3 +273,18 @@ func TestH8_thePoolLeavesTheFormerGlobalHost(t *testing.T) {
 		t.Errorf("left %v, removed %v", p.left, p.removed)
 	}
 }
+
+// A gRPC host that moves is withdrawn when the new one serves and the former public host is an
+// alias no more: until then clients come by it (H8).
+func TestH8_theFormerGRPCHostStaysPublished(t *testing.T) {
+	p := play(t, newSim(variant{zone: true}))
+	p.grpc = grpcHost
+	p.settle()
+	p.is(fleet.StatusActive, fleet.VerdictConverged, "").zoneIs(map[string]zoneRecord{firstHost: ourRecord, grpcHost: ourRecord}, "")
+	p.grpc, p.doc, p.endpoint = "grpc2-eu.kura.test", 2, fleet.ReasonTLSNotReady
+	all := map[string]zoneRecord{firstHost: ourRecord, grpcHost: ourRecord, movedHost: ourRecord, p.grpc: ourRecord}
+	p.pass(time.Minute).zoneIs(all, "")
+	p.endpoint = ""
+	p.pass(time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "").zoneIs(all, "")
+	p.pass(aliasPeriod+time.Hour).zoneIs(map[string]zoneRecord{movedHost: ourRecord, p.grpc: ourRecord}, "")
+}
