@@ -33,7 +33,8 @@ func DeclaredPool(environment string, key fleet.ServerKey, c fleet.DNSChange) Po
 	}
 }
 
-// Pool says what of a server's pool there is in the load balancer of its global host, seen by owner.
+// Pool says what of a server's pool there is in the load balancer of its global host, "" where it has
+// none, and in others; seen by owner.
 func (x *Index) Pool(host, owner string, key fleet.ServerKey) fleet.PoolRead {
 	host = canonical(host)
 	r := fleet.PoolRead{Host: host, Begun: x.begun, Foreign: x.foreign(host, owner, key.Account)}

@@ -99,8 +99,13 @@ func TestH8_aPoolIsFoundWhereTheGlobalHostWas(t *testing.T) {
 		all = append(all, b)
 	}
 	all[2].Description = "by hand"
-	got := NewIndex(Listing{Begun: read, Pools: []Pool{eu}, Balancers: all}, Zone{Domain: domain}, staging(t)).Pool("now-staging."+domain, "us", acmeEU)
+	x := NewIndex(Listing{Begun: read, Pools: []Pool{eu}, Balancers: all}, Zone{Domain: domain}, staging(t))
+	got := x.Pool("now-staging."+domain, "us", acmeEU)
 	if want := []string{"before-staging." + domain}; !got.Joined || !slices.Equal(got.Elsewhere, want) {
 		t.Errorf("got %+v, want it elsewhere at %v", got, want)
+	}
+	got = x.Pool("", "us", acmeEU)
+	if want := []string{"before-staging." + domain, "now-staging." + domain}; got.Joined || got.Is == nil || got.Foreign != "" || !slices.Equal(got.Elsewhere, want) {
+		t.Errorf("without a global host: %+v, want it elsewhere at %v", got, want)
 	}
 }

@@ -167,9 +167,7 @@ func (r *rounds) judge(key fleet.ServerKey, wish fleet.HostsWish) fleet.HostsRea
 			read.Hosts[host] = r.index.Host(host, wish.Owner)
 		}
 	}
-	if wish.Global != "" {
-		read.Pool = r.index.Pool(wish.Global, wish.Owner, key)
-	}
+	read.Pool = r.index.Pool(wish.Global, wish.Owner, key) // also of who has a global host no more
 	return read
 }
 
@@ -380,7 +378,8 @@ func (r *rounds) add(key fleet.ServerKey, out *fleet.HostsRead) {
 		read.Failure = failure
 		out.Hosts[host] = read
 	}
-	if wish.Global != "" {
+	elsewhere := slices.Sorted(slices.Values(append(out.Pool.Elsewhere, known.Pool.Elsewhere...)))
+	if wish.Global != "" || out.Pool.Host == "" && known.Pool.Is != nil {
 		out.Pool = known.Pool
 		out.Pool.Host, out.Pool.Failure = wish.Global, cmp.Or(failure, r.pooling)
 		if read, ok := out.Hosts[wish.Global]; ok { // its balancer answers
@@ -388,6 +387,7 @@ func (r *rounds) add(key fleet.ServerKey, out *fleet.HostsRead) {
 			out.Hosts[wish.Global] = read
 		}
 	}
+	out.Pool.Elsewhere = elsewhere
 }
 
 // now waits for a listing that begins from now on, if the server has hosts in the zone.

@@ -116,7 +116,7 @@ const (
 
 // PoolRead is the newest read of a server's pool in the load balancer of its global host.
 type PoolRead struct {
-	Host    string
+	Host    string     // "": none is declared
 	Joined  bool       // the balancer is ours and has the pool, as read back (R2)
 	Is      *DNSChange // the pool as it is; nil: there is none of ours
 	Foreign string     // whose the balancer, the pool or a record of the host is; "": nobody else's

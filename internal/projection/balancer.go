@@ -26,7 +26,7 @@ func (b Balancer) Look(in Input) View {
 		return View{None: true}
 	}
 	if read.Begun.Before(in.Intent.CreatedAt) { // of another server of that name
-		read.Joined, read.Is = false, nil
+		read.Joined, read.Is, read.Elsewhere = false, nil, nil
 	}
 	want, due := b.pool(in)
 	v := View{
@@ -42,8 +42,13 @@ func (b Balancer) Look(in Input) View {
 	foreign := read.Foreign != "" && in.rule(RuleD1Foreign)
 	if in.Intent.Deleting != nil || host == "" {
 		leave(read.Elsewhere...)
-		if !foreign && (read.Joined || read.Is != nil) {
+		switch {
+		case foreign || !read.Joined && read.Is == nil:
+		case read.Host != "":
 			leave(read.Host)
+		case len(read.Elsewhere) == 0: // nothing has it; a departure from wherever deletes it
+			v.Steps = []fleet.Effect{{Kind: fleet.TaskLeave, Name: in.Desired.Hosts.Public, DNS: want}}
+			v.Differs = []string{"our pool is left, and in no load balancer"}
 		}
 		v.Gone = len(v.Steps) == 0
 		return v

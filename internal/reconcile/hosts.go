@@ -31,12 +31,10 @@ func (h hosts) Observe(in *projection.Input) {
 	}
 	read := h.Latest(in.Intent.Key())
 	in.Seen.Hosts = read.Hosts
-	if in.Desired.Hosts.Global != "" {
-		if in.Seen.Tracks == nil {
-			in.Seen.Tracks = map[fleet.Track]any{}
-		}
-		in.Seen.Tracks[fleet.TrackBalancer] = read.Pool
+	if in.Seen.Tracks == nil {
+		in.Seen.Tracks = map[fleet.Track]any{}
 	}
+	in.Seen.Tracks[fleet.TrackBalancer] = read.Pool
 }
 
 // checked reports whether whose the server's hosts are is looked at.

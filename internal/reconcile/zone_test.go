@@ -175,6 +175,48 @@ func TestD5_anHourWithoutAWholeListingChangesNothing(t *testing.T) {
 	}
 }
 
+// H8, P18: a region that stops declaring a global host takes its servers' pools out of the load balancers of
+// their accounts, which lead on to other regions' pools, and go with the last one; so does what is left
+// after somebody deleted the load balancer alone.
+func TestH8_aRegionThatGivesUpItsGlobalHostLeavesItsLoadBalancers(t *testing.T) {
+	virtual(t, func(w *world) {
+		c, o := w.cloud()
+		k := w.start(o)
+		defer k.stop()
+		for _, account := range []string{"one", "two", "bare"} {
+			w.declare(account, "v1")
+		}
+		w.until("all are published", 5*time.Minute, func() bool { return w.count("v1") == 3 })
+		others := dns.DeclaredPool(w.env.Name, fleet.ServerKey{Account: "two", Region: "us"}, fleet.DNSChange{Origin: "two-us-staging.kura.test"})
+		others, err := c.api.PutPool(w.t.Context(), others)
+		w.must(err)
+		l, err := c.api.List(w.t.Context(), dns.Parts{Balancers: true})
+		w.must(err)
+		for _, b := range l.Balancers {
+			switch b.Name {
+			case "two-staging.kura.test":
+				b.Pools = append(b.Pools, others.ID)
+				_, err = c.api.PutBalancer(w.t.Context(), b)
+			case "bare-staging.kura.test":
+				err = c.api.DeleteBalancer(w.t.Context(), b.ID)
+			}
+			w.must(err)
+		}
+		w.region("eu", func(r *fleet.Region) { r.Hosts.Global = "" })
+		w.until("no pool of the region is left", 10*time.Minute, func() bool {
+			return w.count("v1") == 3 && !strings.Contains(c.Table(), "_eu") && strings.Contains(c.Table(), "LB proximity pools="+others.Name)
+		})
+		if table := c.Table(); strings.Count(table, "LB ") != 1 || strings.Count(table, "A 192.0.2.1 ") != 3 {
+			t.Errorf("there is\n%s", table)
+		}
+		w.pass(time.Minute)
+		c.ResetCounters()
+		if w.pass(10 * time.Minute); len(c.Counters().Writes) > 0 {
+			t.Errorf("it goes on writing: %s", c.Counters())
+		}
+	})
+}
+
 // D0, D2: what is declared while the API is down is done by the runtime, and what leads there follows.
 func TestD2_whatIsDeclaredWhileTheAPIIsDownIsDoneAndRecordsFollow(t *testing.T) {
 	virtual(t, func(w *world) {
