@@ -2,16 +2,12 @@ package dns
 
 import (
 	"context"
-	"time"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
 )
 
-// listedFor is how long a listing of a zone counts of which nobody follows a host.
-const listedFor = 30 * time.Second
-
 // Known is what is known of every zone, for an audit. A zone of which nobody follows a host is
-// listed for it, and waited for until ctx ends.
+// listed for it, and waited for until ctx ends: as often as if somebody did, however many audits are asked for (D7).
 func (w *Watch) Known(ctx context.Context) []ZoneRead {
 	var all []ZoneRead
 	for _, z := range w.cfg.Zones {
@@ -51,7 +47,7 @@ func (r *rounds) await() <-chan struct{} {
 
 func (r *rounds) known(ctx context.Context) ZoneRead {
 	r.mu.Lock()
-	asleep := len(r.wishes) == 0 && r.clock().Sub(r.begun) > listedFor || r.begun.IsZero()
+	asleep := len(r.wishes) == 0 && r.clock().Sub(r.begun) > r.steady() || r.begun.IsZero()
 	r.mu.Unlock()
 	if asleep {
 		select {

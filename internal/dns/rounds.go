@@ -116,7 +116,7 @@ func (r *rounds) pace() time.Duration {
 	case len(r.waiting) > 0:
 		return kicked
 	}
-	steady := min(time.Duration(r.calls*r.zones)*roundSteady, roundSlowest)
+	steady := r.steady()
 	for _, wish := range r.wishes {
 		if wish.Pending {
 			steady = roundPending
@@ -124,6 +124,11 @@ func (r *rounds) pace() time.Duration {
 		}
 	}
 	return steady + rand.N(steady/10) // so that kurads of one account do not list together
+}
+
+// steady is pace where nothing waits; the lock is held.
+func (r *rounds) steady() time.Duration {
+	return min(time.Duration(r.calls*r.zones)*roundSteady, roundSlowest)
 }
 
 // set says what is read of a server in this zone; without hosts nothing is.

@@ -381,3 +381,18 @@ func TestD2_loadBalancersThatCannotBeReadHideNoRecords(t *testing.T) {
 		}
 	})
 }
+
+// Whoever may read may ask for audits all the time: of a zone of which nobody follows a host, too.
+func TestD7_auditsThatAreAskedForInALoopListNoMoreOftenThanAFleet(t *testing.T) {
+	watching(t, func(t *testing.T, w *watched) {
+		w.api.with(func() { w.api.listing = fleetOf(20_000, "somebody") })
+		for end := time.Now().Add(time.Hour); time.Now().Before(end); pass(time.Second) {
+			if z := w.Known(t.Context())[0]; z.Index == nil || time.Since(z.Index.begun) > roundSlowest+5*time.Second {
+				t.Fatalf("it is known of %+v", z.Failure)
+			}
+		}
+		if n := len(w.api.calls()); n > 13 {
+			t.Errorf("%d listings in an hour", n)
+		}
+	})
+}
