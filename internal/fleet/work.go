@@ -32,6 +32,9 @@ type Work struct {
 	// Revision names what the attempts and the refusal are counted for; of the runtime that
 	// is the status' own, with its generation.
 	Revision string `json:"desired_revision,omitempty"`
+	// Reached is the revision at which nothing was seen to differ last: what was declared since
+	// is carried through where the region only observes (S10). Not of the runtime.
+	Reached string `json:"reached,omitempty"`
 	// Plans counts all plans ever stored for the track; it makes task ids new in
 	// each plan (S5).
 	Plans int64 `json:"plans,omitempty"`

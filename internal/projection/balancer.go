@@ -61,6 +61,7 @@ func (b Balancer) Look(in Input) View {
 		v.Steps = []fleet.Effect{{Kind: fleet.TaskJoin, Name: host, DNS: want}}
 		v.Differs = []string{differs}
 	}
+	v.Waits = differs != "" && len(v.Steps) == 0
 	v.Condition = in.pooled(read, differs, due)
 	if led := read.Joined && read.Is != nil && read.Is.Origin == want.Origin; (!led || read.Failure != nil) && in.globalRequired() && in.rule(RuleR2Pool) {
 		v.Gate = fleet.ReasonPoolMissing

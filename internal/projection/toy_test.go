@@ -128,7 +128,7 @@ func (s *sim) toyKey(w func(...any), passed func(*time.Time) string) {
 
 // workKey is what tells states of a track's work apart.
 func (s *sim) workKey(w func(...any), passed func(*time.Time) string, k *fleet.Work, revision string) {
-	w(k.Revision == revision, min(k.Attempts, 3), passed(k.NextAttempt), passed(k.EffectsUntil), k.Refusal != nil, k.Failing != nil, k.Intended != nil)
+	w(k.Revision == revision, k.Reached == revision, min(k.Attempts, 3), passed(k.NextAttempt), passed(k.EffectsUntil), k.Refusal != nil, k.Failing != nil, k.Intended != nil)
 	if p := k.Plan; p != nil {
 		w(p.Revision == revision, string(p.Kind), passed(&p.Deadline))
 		for _, t := range p.Tasks {

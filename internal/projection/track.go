@@ -39,6 +39,8 @@ type View struct {
 	Cause fleet.Cause
 	// Differs says what the steps are to mend.
 	Differs []string
+	// Waits says that something differs which no step can mend yet.
+	Waits bool
 	// Gate says why the server cannot become active yet; "": it may (P5).
 	Gate fleet.Reason
 	// Advisory says that no verdict waits for it (D2).
@@ -95,7 +97,7 @@ func (t *turn) tracks() []beside {
 		if work == nil {
 			work = &fleet.Work{} // kept when there is something to keep
 		}
-		all = append(all, beside{books{turn: t, track: name, work: work, is: aside{t, v.Revision}}, v})
+		all = append(all, beside{books{turn: t, track: name, work: work, is: aside{t, work, v.Revision}}, v})
 	}
 	return all
 }
@@ -110,6 +112,7 @@ func (b beside) keepWork() {
 // aside is the pursuit of a track.
 type aside struct {
 	*turn
+	work     *fleet.Work
 	revision string
 }
 
@@ -119,7 +122,9 @@ func (a aside) current(p *fleet.Plan) bool {
 
 func (aside) fits(*fleet.Plan) bool { return true }
 
-func (a aside) halted(*fleet.Plan) bool { return a.paused() || a.turn.held() }
+func (a aside) halted(*fleet.Plan) bool {
+	return a.paused() || a.turn.held() && a.work.Reached == a.revision
+}
 
 func (aside) pause() time.Duration { return maxRestart }
 
@@ -147,6 +152,9 @@ func (b beside) project() {
 	b.follow(RuleS11DropHeld, func() bool { b.dropHeld(); return false })
 	if b.fresh() && b.work.Plan == nil && len(b.Steps) == 0 {
 		b.work.Refusal, b.work.Course = nil, fleet.Course{} // whoever did it: nothing is tried any more (P21)
+		if !b.Waits {
+			b.work.Reached = b.Revision
+		}
 	}
 }
 

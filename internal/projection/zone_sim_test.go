@@ -323,7 +323,7 @@ func (x *explorer) checkZone(s *sim, in Input, out Output) {
 		}
 		fail(s.zoneBlind, "a plan is made while the zone cannot be read")
 		fail(s.paused, "a plan of the %s is stored while held", track)
-		fail(s.observe && settled && prev.Settled == st.Settled && !deleting, "an observing region publishes by itself")
+		fail(s.observe && settled && prev.Settled == st.Settled && !deleting && st.Tracks[track].Reached == p.Revision, "an observing region publishes by itself")
 		if w := prev.Tracks[track]; w != nil && w.EffectsUntil != nil {
 			fail(s.listing[firstHost].Begun.Before(*w.EffectsUntil), "a plan is made from a listing that is older than an effect")
 		}

@@ -288,3 +288,20 @@ func TestH8_theFormerGRPCHostStaysPublished(t *testing.T) {
 	p.pass(time.Minute).is(fleet.StatusActive, fleet.VerdictConverged, "").zoneIs(all, "")
 	p.pass(aliasPeriod+time.Hour).zoneIs(map[string]zoneRecord{movedHost: ourRecord, p.grpc: ourRecord}, "")
 }
+
+// What a user declares is carried through where the region only observes: the pool follows the url
+// that moved, and one that no gate waits for joins (S10).
+func TestS10_thePoolFollowsWhatWasDeclared(t *testing.T) {
+	for _, advisory := range []bool{false, true} {
+		v := balanced
+		v.advisory = advisory
+		p := play(t, newSim(v))
+		p.observe = true
+		p.pass(time.Hour).is(fleet.StatusActive, fleet.VerdictConverged, "").zoneIs(map[string]zoneRecord{firstHost: ourRecord}, firstHost)
+		p.doc = 2
+		p.pass(time.Hour).is(fleet.StatusActive, fleet.VerdictConverged, "")
+		p.zoneIs(map[string]zoneRecord{firstHost: ourRecord, movedHost: ourRecord}, movedHost)
+		p.joined = "elsewhere.kura.test" // this nobody declared
+		p.pass(time.Hour).zoneIs(map[string]zoneRecord{firstHost: ourRecord, movedHost: ourRecord}, "elsewhere.kura.test")
+	}
+}
