@@ -138,7 +138,7 @@ func (w *Watch) Latest(key fleet.ServerKey) fleet.HostsRead {
 		z, ok := w.cfg.Zones.Of(host)
 		switch {
 		case !ok:
-			read.Hosts[host] = lacking(host, fmt.Sprintf("this kurad was given no zone that has %s (it has: %s); start it with --zone", host, orNone(w.cfg.Zones.Domains())))
+			read.Hosts[host] = lacking(host, fmt.Sprintf("this kurad was given no zone that has %s (it has: %s); start it with --zone, or set dns.mode = \"none\" in the region", host, orNone(w.cfg.Zones.Domains())))
 		case w.rounds[z.Domain] != nil:
 		case host == wish.Global:
 			read.Hosts[host] = lacking(host, fmt.Sprintf("zone %s was given without a token, and queries show no load balancer; add cloudflare= to its --zone", z.Name))

@@ -241,6 +241,22 @@ func TestP18_whatCannotBeWithdrawnHoldsUpTheInstanceForAWhile(t *testing.T) {
 	}
 }
 
+// A zone that kurad was given no more keeps the record of a server that goes, for it may be given again, until
+// its region says that nobody publishes there.
+func TestP18_aServerWhoseZoneIsGoneForGoodIsLetGoByItsRegion(t *testing.T) {
+	p := play(t, settledOn(balanced))
+	at := p.now
+	p.zoneBlind, p.intent.Deleting = true, &at
+	p.pass(24*time.Hour).is(fleet.StatusDestroying, fleet.VerdictDestroying, fleet.ReasonDeleting)
+	if len(p.boxes) != 0 || p.removed || !strings.Contains(condition(*p.status, fleet.ConditionProgressing).Message, noAnswer.Message) {
+		t.Fatalf("containers %v, removed %v, it says %+v", p.boxes, p.removed, condition(*p.status, fleet.ConditionProgressing))
+	}
+	p.zone, p.global = false, false // dns.mode = "none"
+	if p.pass(20 * time.Minute); !p.removed {
+		t.Errorf("it is still there, and says %+v", condition(*p.status, fleet.ConditionProgressing))
+	}
+}
+
 // A region that is given another mode leaves what is published to whoever publishes from then on.
 func TestD4_aRegionThatIsPublishedOtherwiseIsLeftAlone(t *testing.T) {
 	p := play(t, settledOn(balanced))
