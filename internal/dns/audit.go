@@ -179,7 +179,7 @@ func (a *audit) run() {
 
 // finding is one of a host, with all that is known of it.
 func (a *audit) finding(kind fleet.FindingKind, host, why string) Finding {
-	f := Finding{Finding: fleet.Finding{Zone: a.ZoneRead.Zone.Domain, Host: host, Kind: kind, Why: why}}
+	f := Finding{Finding: fleet.Finding{Zone: a.ZoneRead.Zone.Domain, Host: host, Kind: kind, Why: fleet.Shorten(why, mostDetail)}}
 	if a.Index != nil {
 		v := a.Index.evidence(host, "")
 		for _, r := range a.Index.records[host] {

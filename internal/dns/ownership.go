@@ -48,6 +48,7 @@ func (x *Index) Host(host, owner string) fleet.HostRead {
 	default:
 		r.Ownership, r.Detail = fleet.OwnershipAbsent, "has no record"
 	}
+	r.Detail = fleet.Shorten(r.Detail, mostDetail)
 	slices.Sort(r.Owners)
 	for i, o := range r.Owners {
 		r.Owners[i] = shown(o)
@@ -252,6 +253,10 @@ func recordText(r fleet.DNSRecord) string {
 
 // mostShown is how much of what others wrote stands in a text, in bytes.
 const mostShown = 300
+
+// mostDetail is how much is said of one host, in characters: others may claim it as often as its zone has place for, and
+// what is said of it is stored with a server.
+const mostDetail = 1500
 
 // shown is text from outside as people may read it (G11): in one line, without what does not show.
 func shown(s string) string { return strings.TrimSuffix(strings.TrimPrefix(quoted(s), `"`), `"`) }

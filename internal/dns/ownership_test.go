@@ -280,3 +280,22 @@ func BenchmarkIndex(b *testing.B) {
 		})
 	}
 }
+
+func TestG8_whatIsSaidOfAHostIsBoundedHoweverManyClaimIt(t *testing.T) {
+	lines := []string{"A acme-eu-staging 192.0.2.1"}
+	for i := range 3000 {
+		lines = append(lines, fmt.Sprintf("TXT a-acme-eu-staging %s", owned(fmt.Sprintf("%0200d", i))))
+	}
+	read := Judge(host, "us", zone(lines...), Zone{Domain: domain}, staging(t))
+	if read.Ownership != fleet.OwnershipForeign || !strings.Contains(read.Detail, "delete the TXT records of all but one") || len(read.Detail) > 4*mostDetail {
+		t.Errorf("%s, in %d bytes: %.100s", read.Ownership, len(read.Detail), read.Detail)
+	}
+	for _, w := range [][]Wanted{nil, {{Host: host, Kind: HostPublic, Owner: "us"}}} {
+		x := NewIndex(zone(lines...), Zone{Domain: domain}, staging(t))
+		for _, f := range Audit(AuditInput{Environment: staging(t), Zones: []ZoneRead{{Zone: Zone{Domain: domain}, Index: x}}, Wanted: w})[0].Findings {
+			if len(f.Why) > 4*mostDetail {
+				t.Errorf("%s: %d bytes", f.Kind, len(f.Why))
+			}
+		}
+	}
+}
