@@ -209,9 +209,10 @@ func list(ds []fleet.FieldDifference) string {
 	return cut(strings.Join(texts, "; "))
 }
 
-// cut keeps a text short enough to be stored and shown.
+// cut makes a text fit to be stored and shown: short, and without control characters (G11).
 func cut(s string) string {
 	const most = 1024
+	s = fleet.Printable(s)
 	if len(s) > most {
 		return strings.ToValidUTF8(s[:most-len("…")], "") + "…"
 	}

@@ -149,3 +149,20 @@ func TestD3_aForeignGRPCHostHoldsTheMoveOnly(t *testing.T) {
 	p.owners = nil
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "")
 }
+
+// What stands in an ownership record or in a record was written by whoever may write the zone (G11).
+func TestG11_whatStandsInRecordsIsShownWithoutControlCharacters(t *testing.T) {
+	p := play(t, settledOn(variant{zone: true}))
+	p.records[firstHost] = zoneRecord{"us", "service/x/\x1b[31m\u202ey\n", "\x1b]0;z"}
+	p.rest()
+	for _, c := range p.status.Conditions {
+		if c.Message != fleet.Printable(c.Message) {
+			t.Errorf("%s says %q", c.Type, c.Message)
+		}
+	}
+	for _, e := range p.events {
+		if e.Message != fleet.Printable(e.Message) {
+			t.Errorf("%s says %q", e.Reason, e.Message)
+		}
+	}
+}
