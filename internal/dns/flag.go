@@ -40,15 +40,15 @@ func ParseZones(flags []string) (Zones, error) {
 			err = zs.clash(z)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--zone %s: %w", secret.ReplaceAllString(flag, "cloudflare=***"), err)
+			return nil, fmt.Errorf("--zone %s: %w", secret.ReplaceAllString(flag, "$1=***"), err)
 		}
 		zs = append(zs, z)
 	}
 	return zs, nil
 }
 
-// secret is a token where the file with it belongs.
-var secret = regexp.MustCompile(`cloudflare=[^/,][^,]*`)
+// secret is a token where the file with it belongs, also under a key that is mistyped.
+var secret = regexp.MustCompile(`(?i)\b(c[a-z]*f[a-z]*|[a-z_-]*token)=[^/,][^,]*`)
 
 func (zs Zones) clash(z Zone) error {
 	for _, other := range zs {

@@ -80,3 +80,11 @@ func TestCheckAPI_aTokenIsSentByHTTPSOrOnTheLoopbackOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestG11_aTokenUnderAMistypedKeyIsNotShown(t *testing.T) {
+	for _, key := range []string{"cloudflare", "cloudfare", "CloudFlare", "token", "api-token"} {
+		if _, err := ParseZones([]string{"kura.example.dev," + key + "=s3cr3t"}); err == nil || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
