@@ -145,3 +145,14 @@ func TestK6_whatOnlyAnotherManagerAppliedOtherwiseWaitsToo(t *testing.T) {
 	p.declare("v1", "")
 	p.rest().is(fleet.StatusActive, fleet.VerdictConverged, "").shows(fleet.ConditionManifestConverged, fleet.True, fleet.ReasonFieldConflict)
 }
+
+// Records that were made for something else are rewritten when there is something to lead to, and so
+// not for what was taken over until somebody applies what differs (K6, D0).
+func TestK6_theRecordsOfWhatWasTakenOverWaitForTheApply(t *testing.T) {
+	p := play(t, adoptedOn(variant{kube: true, zone: true}, true))
+	before := map[string]zoneRecord{firstHost: {"us", "ingress/kura/acme", "10.9.9.9"}}
+	p.records = map[string]zoneRecord{firstHost: before[firstHost]}
+	p.pass(time.Hour).is(fleet.StatusProvisioning, fleet.VerdictHeld, fleet.ReasonAdoption).zoneIs(before, "")
+	p.declare("v1", "")
+	p.pass(time.Hour).is(fleet.StatusActive, fleet.VerdictConverged, "").zoneIs(map[string]zoneRecord{firstHost: ourRecord}, "")
+}

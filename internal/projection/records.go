@@ -58,7 +58,7 @@ func (r Records) Look(in Input) View {
 		}
 		ours := read.Ownership != fleet.OwnershipAbsent
 		switch {
-		case slices.Contains(keeps, host) && (ours || slices.Contains(due, host)):
+		case slices.Contains(keeps, host) && (read.Resource == resource || slices.Contains(due, host)):
 			differs := in.recordDiffers(read)
 			if differs == "" && read.Resource != resource {
 				differs = "is published for " + cmp.Or(read.Resource, "no server")
