@@ -50,14 +50,17 @@ func project(v fleet.ServerView, was before, now time.Time) reading {
 func shadowed(v fleet.ServerView) *warning {
 	for _, of := range []fleet.ConditionType{fleet.ConditionDNSOwned, fleet.ConditionGlobalEndpointReady} {
 		c := condition(v, of)
+		what := "hosts are not this environment's"
 		switch c.Reason {
-		case fleet.ReasonForeignOwner, fleet.ReasonAmbiguousOwner, fleet.ReasonUnreadableOwner, fleet.ReasonZoneForbidden, fleet.ReasonForeignBalancer:
+		case fleet.ReasonForeignOwner, fleet.ReasonAmbiguousOwner, fleet.ReasonForeignBalancer:
+		case fleet.ReasonUnreadableOwner, fleet.ReasonZoneForbidden:
+			what = "whose its hosts are cannot be read"
 		default:
 			continue
 		}
 		return &warning{
 			key:     "shadowed/" + v.Region + "/" + string(c.Reason),
-			summary: fmt.Sprintf("Region %q: hosts are not this environment's (%s)", v.Region, c.Reason),
+			summary: fmt.Sprintf("Region %q: %s (%s)", v.Region, what, c.Reason),
 			detail:  fmt.Sprintf("Server %s, and perhaps others of the region: %s kurad leads no clients to a host until it is this environment's. `kurad dns audit` shows them all.", v.Key(), sentence(c.Message)),
 		}
 	}

@@ -76,7 +76,11 @@ func (x *Index) foreign(host, owner, account string) string {
 			return fmt.Sprintf("the load balancer is not ours (%s)", quoted(cmp.Or(b.Description, "without a description")))
 		}
 	}
-	if len(x.balancers[host]) > 1 {
+	switch len(x.balancers[host]) {
+	case 0:
+	case 1:
+		return "" // it answers before any record: what stands beneath keeps no pool in it
+	default:
 		return "there are several load balancers of that name"
 	}
 	switch read := x.Host(host, owner); read.Ownership {

@@ -79,8 +79,8 @@ func (b Balancer) pool(in Input) (want fleet.DNSChange, due bool) {
 	if at := in.Region.Location; at != nil {
 		want.Latitude, want.Longitude = at.Latitude, at.Longitude
 	}
-	if want.Origin != "" {
-		return want, true
+	if want.Origin != "" { // nobody is led to where another environment is (D3)
+		return want, !in.claimOn(want.Origin).foreign()
 	}
 	want.Origin = in.Desired.Hosts.Public
 	p, from := in.Seen.Endpoint, in.Prev.ConvergedAt

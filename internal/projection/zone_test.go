@@ -143,6 +143,16 @@ func TestD4_whatIsNotOursIsLeftAlone(t *testing.T) {
 	}
 }
 
+// The global host leads nobody to a host of somebody else's either: a pool that is out stays out.
+func TestD3_noPoolJoinsWithAHostThatIsSomebodyElses(t *testing.T) {
+	p := play(t, settledOn(balanced))
+	theirs := map[string]zoneRecord{firstHost: {"another", "", "10.9.9.9"}}
+	p.records, p.joined = theirs, ""
+	p.pass(time.Hour).zoneIs(theirs, "")
+	p.records = map[string]zoneRecord{firstHost: ourRecord}
+	p.pass(time.Hour).zoneIs(p.records, firstHost)
+}
+
 // What keeps the pool out is a condition: a server that needs it waits and heals, and any other is
 // active. Neither's deployment fails.
 func TestD2_whatKeepsThePoolOutIsACondition(t *testing.T) {
