@@ -1,5 +1,6 @@
 locals {
   pattern = "{account_handle}-{cluster_id}{env_suffix}.${var.zone}"
+  managed = length(var.targets) > 0
 
   servers = merge([
     for account, handle in var.accounts : {
@@ -30,12 +31,22 @@ resource "kura_host_template" "public" {
   pattern = local.pattern
 }
 
+# One host for all regions of an account: it leads to the nearest.
+resource "kura_host_template" "global" {
+  count = local.managed ? 1 : 0
+
+  name    = "global"
+  pattern = "{account_handle}{env_suffix}.${var.zone}"
+}
+
 resource "kura_region" "this" {
   for_each = var.regions
 
   name        = each.key
   cluster_id  = each.value
-  hosts       = { public = kura_host_template.public.name }
+  hosts       = { public = kura_host_template.public.name, global = one(kura_host_template.global[*].name) }
+  location    = local.managed ? var.locations[each.key] : null
+  dns         = local.managed ? { mode = "managed", owner_id = "kurad-${var.environment}", target = var.targets[each.key] } : null
   readiness   = { path = "/up", timeout = "2s", port = var.port }
   stall_after = var.stall_after
 

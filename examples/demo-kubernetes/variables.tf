@@ -61,3 +61,18 @@ variable "stall_after" {
   type        = string
   default     = "3m"
 }
+
+variable "targets" {
+  description = "Address that the hosts of each region lead to, by region, where kurad publishes them (kurad serve --zone); none: somebody else does."
+  type        = map(string)
+  default     = {}
+}
+
+variable "locations" {
+  description = "Where each region is, in degrees: clients of the global host are led to the nearest."
+  type        = map(object({ latitude = number, longitude = number }))
+  default = {
+    eu = { latitude = 50.1, longitude = 8.7 }
+    us = { latitude = 38.9, longitude = -77.4 }
+  }
+}

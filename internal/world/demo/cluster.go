@@ -134,6 +134,8 @@ func (g *cluster) zoned() string { return g.zone }
 
 func (g *cluster) cloudflare() *cloudflare.Emulator { return nil }
 
+func (g *cluster) global(string) string { return "" }
+
 func (g *cluster) thing() string { return "KuraInstance" }
 
 func (g *cluster) remove(ctx context.Context, v server) (string, error) {

@@ -134,6 +134,9 @@ func (g *containers) zoned() string { return zone }
 
 func (g *containers) cloudflare() *cloudflare.Emulator { return g.zones }
 
+// global is none: each server has a port of its own here.
+func (g *containers) global(string) string { return "" }
+
 func (g *containers) thing() string { return "container" }
 
 func (g *containers) remove(ctx context.Context, v server) (string, error) {

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 
+	"github.com/kurafleet/terraform-provider-kura/internal/world/cloudflare"
 	"github.com/kurafleet/terraform-provider-kura/internal/world/kubernetes"
 )
 
@@ -24,10 +26,12 @@ type ownCluster struct {
 	admin      string // for a person who looks around
 	controller *exec.Cmd
 	where      struct{ HTTPS, DNS, CA string }
+	zones      *cloudflare.Emulator
+	given      []string // flags of kurad for it
 }
 
 func (g *ownCluster) introduce() string {
-	return "kube-apiserver and etcd of its own, a stand-in for the KuraInstance controller, kurad for the environment \"" + g.environment + "\""
+	return "kube-apiserver and etcd of its own, a stand-in for the KuraInstance controller, a Cloudflare with the zone " + g.zone + ", kurad for the environment \"" + g.environment + "\""
 }
 
 func (g *ownCluster) open(ctx context.Context, dir string) error {
@@ -50,6 +54,16 @@ func (g *ownCluster) open(ctx context.Context, dir string) error {
 		return err
 	}
 	if err := g.connect(g.server.REST(kubernetes.Other)); err != nil {
+		return err
+	}
+	if g.zones, err = cloudflare.New(cloudflare.Options{Zones: []cloudflare.Zone{{Name: g.zone}}}); err != nil {
+		return err
+	}
+	frankfurt, virginia := cloudflare.Place{Latitude: 50.1, Longitude: 8.7}, cloudflare.Place{Latitude: 38.9, Longitude: -77.4}
+	g.zones.SetPlaces(cloudflare.Places{Here: frankfurt, Networks: map[netip.Prefix]cloudflare.Place{
+		netip.PrefixFrom(inFrankfurt, 24): frankfurt, netip.PrefixFrom(inVirginia, 24): virginia,
+	}})
+	if g.given, err = g.zones.Give(at, g.zone, "kurad-"+g.environment); err != nil {
 		return err
 	}
 	return progress("starting the controller", func() error { return g.startController(ctx, at) })
@@ -91,19 +105,37 @@ func (g *ownCluster) close(context.Context, bool) error {
 	if g.server != nil {
 		g.server.Close()
 	}
+	if g.zones != nil {
+		errs = append(errs, g.zones.Close())
+	}
 	return errors.Join(errs...)
 }
 
 func (g *ownCluster) serve() []string {
-	return append(g.cluster.serve(), "--kubeconfig", g.kubeconfig,
-		"--resolver", g.where.DNS, "--probe-ca", g.where.CA, "--probe-allow-cidr", "127.0.0.0/8")
+	own := append(g.cluster.serve(), "--kubeconfig", g.kubeconfig, "--probe-ca", g.where.CA, "--probe-allow-cidr", "127.0.0.0/8")
+	return append(own, g.given...)
 }
 
 func (g *ownCluster) variables() map[string]string {
 	v := g.cluster.variables()
 	_, v["port"], _ = net.SplitHostPort(g.where.HTTPS) // controllerd has printed it
 	v["stall_after"] = "8s"
+	v["targets"] = `{ eu = "127.0.0.1", us = "127.0.0.2" }` // the ingress answers at both
 	return v
+}
+
+func (g *ownCluster) cloudflare() *cloudflare.Emulator { return g.zones }
+
+func (g *ownCluster) nothingLeft(ctx context.Context) (string, error) {
+	said, err := g.cluster.nothingLeft(ctx)
+	if left := g.zones.Table(); left != "" {
+		err = errors.Join(err, fmt.Errorf("the zone still has:\n%s", left))
+	}
+	return said + "; zone " + g.zone + ": nothing", err
+}
+
+func (g *ownCluster) global(account string) string {
+	return account + "-" + g.environment + "." + g.zone
 }
 
 func (g *ownCluster) hint() string {

@@ -52,6 +52,8 @@ type ground interface {
 	zoned() string
 	// cloudflare is the provider of the zone; nil: the zone is not the demo's own.
 	cloudflare() *cloudflare.Emulator
+	// global is an account's host over all regions; "": there is none.
+	global(account string) string
 	// thing is what a server is there.
 	thing() string
 	// remove removes it and returns what a person would have typed.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (v server) condition(of string) string {
 
 func story(ctx context.Context, s *stage) error {
 	for _, part := range []func(context.Context, *stage) error{
-		firstPlan, firstApply, theyAnswer, shadowed, killed, rollOut, broken, healed,
+		firstPlan, firstApply, theyAnswer, shadowed, nearest, killed, rollOut, broken, healed,
 	} {
 		if err := part(ctx, s); err != nil {
 			return err
@@ -157,6 +158,49 @@ func shadowed(ctx context.Context, s *stage) error {
 		_, err := s.run(ctx, s.kurad, "dns", "audit")
 		return err
 	})
+}
+
+// Clients of the story (RFC 5737).
+var inFrankfurt, inVirginia = netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("198.51.100.7")
+
+// nearest is what the global host leads to, with both regions and with one.
+func nearest(ctx context.Context, s *stage) error {
+	cf, host := s.ground.cloudflare(), s.ground.global("acme")
+	if host == "" {
+		return nil
+	}
+	chapter("A host over both regions: %s leads to the nearer one, and follows when one goes", host)
+	show(lines(cf.Table(), host))
+	leads := func(frankfurt, virginia string) error {
+		for client, want := range map[netip.Addr]string{inFrankfurt: frankfurt, inVirginia: virginia} {
+			found, err := cf.Ask(ctx, host, client)
+			if err != nil {
+				return err
+			}
+			if fmt.Sprint(found) != "["+want+"]" {
+				return fmt.Errorf("for %s it leads to %s, not to %s:\n%s", client, found, want, cf.Table())
+			}
+		}
+		tell("asked from Frankfurt: %s; asked from Virginia: %s", frankfurt, virginia)
+		return nil
+	}
+	if err := leads("127.0.0.1", "127.0.0.2"); err != nil {
+		return err
+	}
+	err := progress("tofu destroy of acme/eu", func() error {
+		_, err := s.run(ctx, s.tofu, "destroy", "-no-color", "-input=false", "-auto-approve", "-target", `kura_server.this["acme/eu"]`)
+		return err
+	})
+	if err == nil {
+		err = leads("127.0.0.2", "127.0.0.2")
+	}
+	if err == nil {
+		err = s.apply(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return leads("127.0.0.1", "127.0.0.2")
 }
 
 func killed(ctx context.Context, s *stage) error {

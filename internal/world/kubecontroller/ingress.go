@@ -47,12 +47,12 @@ func startIngress(ca *world.CA, dns *world.DNS) (*ingress, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listeners, err := listen()
 	if err != nil {
 		return nil, err
 	}
 	i := &ingress{
-		address: listener.Addr().String(), ca: ca, dns: dns,
+		address: listeners[0].Addr().String(), ca: ca, dns: dns,
 		routes: map[key]route{}, hosts: map[string]key{}, certificates: map[string]tls.Certificate{},
 	}
 	if i.self, err = certificate.TLS(); err != nil {
@@ -63,8 +63,25 @@ func startIngress(ca *world.CA, dns *world.DNS) (*ingress, error) {
 		ErrorLog:  log.New(io.Discard, "", 0), // clients that refuse a certificate are part of the play
 		TLSConfig: &tls.Config{GetCertificate: i.certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
 	}
-	go func() { _ = i.web.ServeTLS(listener, "", "") }() // ends by close
+	for _, l := range listeners {
+		go func() { _ = i.web.ServeTLS(l, "", "") }() // ends by close
+	}
 	return i, nil
+}
+
+// listen takes one port at two addresses, so that two regions can lead to different ones.
+func listen() (both [2]net.Listener, err error) {
+	for range 20 {
+		if both[0], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return both, err
+		}
+		_, port, _ := net.SplitHostPort(both[0].Addr().String())
+		if both[1], err = net.Listen("tcp", net.JoinHostPort("127.0.0.2", port)); err == nil {
+			return both, nil
+		}
+		_ = both[0].Close()
+	}
+	return both, err
 }
 
 func (i *ingress) close() error {
