@@ -3,3 +3,5 @@
 package reconcile_test
 
 const refusedServers = 5000
+
+const killedEvery = 1
