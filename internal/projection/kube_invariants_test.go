@@ -32,7 +32,8 @@ func (x *explorer) checkResource(s *sim, in Input, out Output, prev fleet.Status
 		fail(ours && task.Adopted != r.Adopted, "a plan that does not say whether the object carries our labels")
 	}
 	// P14: what differs is planned, or something says why not
-	waits := s.forgotten() || len(st.Holds) > 0 || st.Runtime.NextAttempt != nil && st.Runtime.NextAttempt.After(s.now)
+	marked := out.Latest != nil && out.Latest.RestartMark != in.Latest.RestartMark && !out.Due.After(in.Now) // the next turn renders with it
+	waits := s.forgotten() || marked || len(st.Holds) > 0 || st.Runtime.NextAttempt != nil && st.Runtime.NextAttempt.After(s.now)
 	fail((r == nil || differs && !r.Deleting) && st.Runtime.Plan == nil && !waits && !in.Latest.CreatedAt.IsZero(), "the object is not as desired, and nothing is planned")
 
 	// K6
