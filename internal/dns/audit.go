@@ -35,7 +35,7 @@ type Wanted struct {
 type ZoneRead struct {
 	Zone    Zone
 	Index   *Index                    // of its last listing; nil: there was none
-	Failure *fleet.ReadFailure        // why the newest listing did not answer
+	Failure *fleet.ReadFailure        // why the newest listing, or that of load balancers, did not answer
 	Hosts   map[string]fleet.HostRead // where the zone is read by queries
 }
 

@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/kurafleet/terraform-provider-kura/internal/fleet"
@@ -57,7 +58,7 @@ func (r *rounds) known(ctx context.Context) ZoneRead {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return ZoneRead{Zone: r.zone, Index: r.index, Failure: r.failure}
+	return ZoneRead{Zone: r.zone, Index: r.index, Failure: cmp.Or(r.failure, r.pooling)}
 }
 
 // Host says whose a host is to owner by what was read of its zone; false: nothing is known.

@@ -369,6 +369,9 @@ func TestD2_loadBalancersThatCannotBeReadHideNoRecords(t *testing.T) {
 		if read.Pool.Failure == nil || read.Pool.Failure.Reason != fleet.ReasonNotSubscribed || read.Hosts[global].Failure == nil {
 			t.Errorf("nobody says why the pool is not known: %+v, %+v", read.Pool, read.Hosts[global])
 		}
+		if z := w.Known(t.Context())[0]; z.Index == nil || z.Failure == nil || z.Failure.Reason != fleet.ReasonNotSubscribed {
+			t.Errorf("an audit takes load balancers that cannot be listed for none: %+v", z.Failure) // D5
+		}
 		heard := w.heard()
 		pass(10 * time.Minute)
 		if again := w.heard(); again != heard {
@@ -378,6 +381,9 @@ func TestD2_loadBalancersThatCannotBeReadHideNoRecords(t *testing.T) {
 		pass(10 * time.Minute)
 		if read := w.Latest(server("a0")); read.Pool.Failure != nil || read.Hosts[global].Failure != nil || w.heard() == heard {
 			t.Errorf("it heals, and %+v is said", read.Pool)
+		}
+		if z := w.Known(t.Context())[0]; z.Failure != nil {
+			t.Errorf("it heals, and an audit says %+v", z.Failure)
 		}
 	})
 }
